@@ -1,0 +1,50 @@
+/*
+ * reader.h - blocking, streaming, read-only access to a ledger for people: `auditrun ledger list`,
+ * `show`, `verify`. Holds one row in memory at a time, whatever the size of the ledger.
+ */
+#ifndef AUDITRUN_SINKS_READER_H
+#define AUDITRUN_SINKS_READER_H
+
+#include "protocol/record.h"
+
+struct reader;
+
+#define READER_MESSAGE_BYTES 512
+
+/* NULL or RECORD_NULL members do not filter. */
+struct reader_filter {
+    const char *run_id, *company, *actor, *status, *code_sha256, *writer;
+    int64_t since, until; /* received_at in us since the epoch, since <= t < until */
+    int64_t limit;        /* the newest so many rows; RECORD_NULL: all */
+};
+#define READER_FILTER_ALL                                                                          \
+    ((struct reader_filter){.since = RECORD_NULL, .until = RECORD_NULL, .limit = RECORD_NULL})
+
+enum reader_order {
+    READER_NEWEST_FIRST, /* by run_id, downwards */
+    READER_BY_CHAIN      /* by writer, seq: for verify */
+};
+
+/* Same URLs as sink_open(). 0 with *out owned, 1 when the store says no (message), 2 when the URL is
+ * of no known form, -errno. */
+int reader_open(const char *url, struct reader **out, char message[READER_MESSAGE_BYTES]) AR_MUST_CHECK;
+void reader_close(struct reader *reader);
+
+/* Starts a query; one at a time. 0, 1 (reader_message()), -errno. */
+int reader_query(struct reader *reader, const struct reader_filter *filter,
+                 enum reader_order order) AR_MUST_CHECK;
+/* The next row: 0 with *out owned, 1 at the end, 2 when the store failed or a row cannot even be
+ * read (reader_message()), -errno. */
+int reader_next(struct reader *reader, struct record **out) AR_MUST_CHECK;
+const char *reader_message(const struct reader *reader);
+
+/* The head that the store keeps for a writer: 0, 1 when there is none, 2 store failed, -errno. */
+int reader_head(struct reader *reader, const char *writer, int64_t *seq,
+                char hash[DIGEST_HEX_BYTES]) AR_MUST_CHECK;
+/* Number of rows, roughly, for progress; -1: not known. */
+int64_t reader_estimate(struct reader *reader);
+/* All writers that have a head or rows, one after the other: 0 with *writers a malloc'd array of
+ * malloc'd texts, -errno, 2 store failed. */
+int reader_writers(struct reader *reader, char ***writers, size_t *count) AR_MUST_CHECK;
+
+#endif
