@@ -1,0 +1,431 @@
+# The build of auditrun: one makefile for the whole tree, written by hand. `make help` lists what it
+# does. It works right after a clone: `configure` (autoconf) and the configuration are made when they
+# are missing. Everything generated is in $(BUILD), so that differently configured builds stand side
+# by side and removing that folder is always safe.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+SHELL := /bin/bash
+
+SOURCE := $(CURDIR)
+comma := ,
+
+# ---- which build ----------------------------------------------------------------------------------
+# CC and SANITIZE on the command line choose a folder of their own: build-clang,
+# build-address-undefined, build-clang-address-undefined.
+
+given_cc := $(if $(filter command,$(firstword $(origin CC))),$(CC))
+ifeq ($(origin BUILD),undefined)
+BUILD := build$(if $(given_cc),-$(notdir $(firstword $(given_cc))))$(if \
+	$(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
+endif
+
+# What make was asked to configure. Empty: whatever the folder was configured with before.
+wanted := $(strip $(if $(given_cc),CC='$(given_cc)') \
+	$(if $(SANITIZE),--enable-sanitizers=$(SANITIZE)) \
+	$(if $(WERROR),--enable-werror) \
+	$(CONFIGURE_ARGS))
+
+goals := $(or $(MAKECMDGOALS),all)
+unconfigured_goals := help clean distclean format lint-format lint-conventions lint-shell fuzz
+ifneq ($(filter-out $(unconfigured_goals),$(goals)),)
+include $(BUILD)/config.mk
+endif
+
+all:
+
+# ---- sources: a folder, its library, what that needs ----------------------------------------------
+# All but the mains is in libraries, which the tests link. Dependencies point one way: protocol <-
+# sinks, executors, cli; daemon sees protocol and sinks.
+
+libraries := protocol sinks daemon cli exec-common exec-namespace test
+
+folder_protocol := protocol
+folder_sinks := sinks
+folder_daemon := daemon
+folder_cli := cli
+folder_exec-common := executors/common
+folder_exec-namespace := executors/namespace
+folder_test := tests/lib
+
+mains := daemon/main.c cli/main.c executors/namespace/main.c executors/common/once_main.c
+
+sources = $(filter-out $(mains),$(sort $(wildcard $(folder_$1)/*.c)))
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$1)
+
+# The libraries that a library stands on, itself first, in the linker's order.
+stack_protocol := protocol
+stack_sinks := sinks protocol
+stack_daemon := daemon sinks protocol
+stack_cli := cli sinks protocol
+stack_exec-common := exec-common protocol
+stack_exec-namespace := exec-namespace exec-common protocol
+stack_test := test sinks protocol
+
+external_protocol = $(JANSSON_LIBS) $(CRYPTO_LIBS)
+external_sinks = $(EVENT_LIBS) $(PQ_LIBS) $(SQLITE_LIBS)
+external_daemon = $(EVENT_LIBS) $(INIH_LIBS)
+external_cli = $(INIH_LIBS)
+external_exec-common = $(JANSSON_LIBS)
+external_exec-namespace = $(SECCOMP_LIBS)
+external_test = $(CHECK_LIBS) $(EVENT_LIBS)
+
+archives = $(foreach l,$1,$(BUILD)/lib/lib$l.a)
+externals = $(sort $(foreach l,$1,$(external_$l)))
+
+# ---- programs -------------------------------------------------------------------------------------
+
+programs := auditrund auditrun auditrun-executor-namespace auditrun-executor-once
+
+main_auditrund := daemon/main.c
+main_auditrun := cli/main.c
+main_auditrun-executor-namespace := executors/namespace/main.c
+main_auditrun-executor-once := executors/common/once_main.c
+
+stack_auditrund := $(stack_daemon)
+stack_auditrun := $(stack_cli)
+stack_auditrun-executor-namespace := $(stack_exec-namespace)
+stack_auditrun-executor-once := $(stack_exec-common)
+
+program_paths := $(programs:%=$(BUILD)/%)
+
+# ---- tests ----------------------------------------------------------------------------------------
+# tests/unit/check_X.c is linked with the library that has the module X (check_cli_X: of the folder
+# cli), the other kinds with tests/lib and the sinks. Where that is not what a test needs, say it
+# here: stack_check_NAME := libraries, in the linker's order.
+
+unit_tests := $(sort $(wildcard tests/unit/check_*.c))
+other_tests := $(sort $(wildcard tests/contract/check_*.c)) \
+	$(sort $(wildcard tests/conformance/check_*.c)) \
+	$(sort $(wildcard tests/e2e/check_*.c))
+script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
+test_tools := $(sort $(wildcard tests/tools/*.c))
+bench_tools := $(sort $(wildcard tests/bench/*.c))
+fuzzers := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+
+test_paths := $(patsubst %.c,$(BUILD)/%,$(unit_tests) $(other_tests))
+tool_paths := $(patsubst %.c,$(BUILD)/%,$(test_tools))
+bench_paths := $(patsubst %.c,$(BUILD)/%,$(bench_tools))
+fuzz_paths := $(patsubst %.c,$(BUILD)/%,$(fuzzers))
+
+folder_prefixes := protocol:protocol sinks:sinks sink:sinks daemon:daemon cli:cli \
+	common:exec-common namespace:exec-namespace
+module_library = $(firstword $(foreach l,$(filter-out test,$(libraries)),$(if \
+	$(wildcard $(folder_$l)/$1.c),$l)))
+prefixed_library = $(firstword $(foreach p,$(folder_prefixes),$(if \
+	$(filter $(firstword $(subst :, ,$p))_%,$1),$(lastword $(subst :, ,$p)))))
+home_library = $(or $(call module_library,$1),$(call prefixed_library,$1))
+
+everything := daemon cli exec-namespace exec-common sinks protocol
+with_test_library := $(if $(unit_tests),$(shell grep -l '^\#include "tests/lib/' $(unit_tests)))
+
+unit_stack = $(or $(stack_$(notdir $1)),$(if \
+	$(filter $1.c,$(with_test_library)),test) $(or \
+	$(stack_$(call home_library,$(patsubst check_%,%,$(notdir $1)))),$(everything)))
+other_stack = $(or $(stack_$(notdir $1)),$(stack_test))
+tool_stack = $(or $(stack_$(notdir $1)),$(stack_exec-common))
+bench_stack = $(or $(stack_$(notdir $1)),$(stack_sinks))
+fuzz_stack = $(or $(stack_$(notdir $1)),$(stack_$(call \
+	home_library,$(patsubst fuzz_%,%,$(notdir $1)))),$(stack_protocol))
+
+# ---- flags ----------------------------------------------------------------------------------------
+
+compile_flags = -std=gnu11 $(DEFINE_FLAGS) -I. -I$(BUILD)/generated $(LIBRARY_CFLAGS) -pthread \
+	$(WARN_FLAGS) $(HARDEN_FLAGS) $(INSTRUMENT_FLAGS) $(CPPFLAGS) $(CFLAGS)
+link_flags = -pthread $(HARDEN_FLAGS) $(HARDEN_LINK_FLAGS) $(INSTRUMENT_FLAGS) $(CFLAGS) $(LDFLAGS)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
+
+# ---- goals ----------------------------------------------------------------------------------------
+
+.PHONY: all tests help check valgrind-check bench fuzz fuzz-run lint format install uninstall \
+	clean distclean FORCE $(programs)
+
+all: $(program_paths)
+
+tests: $(program_paths) $(test_paths) $(tool_paths) $(fuzz_paths)
+
+$(programs): %: $(BUILD)/%
+
+define library_goal
+.PHONY: lib-$1
+lib-$1: $(BUILD)/lib/lib$1.a
+endef
+$(foreach l,$(libraries),$(eval $(call library_goal,$l)))
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+#: make                       build the programs into $(BUILD), build/ by default
+#: make check                 build and run every test; the last line counts them
+#: make check T=NAME          one test program (check_NAME), one test case, or PROGRAM:CASE
+#: make SANITIZE=address,undefined [check]      the same, instrumented, in a folder of its own
+#: make CC=clang              another compiler, in a folder of its own
+#: make WERROR=1              warnings are errors, as in CI
+#: make CONFIGURE_ARGS='...'  more switches for configure (./configure --help lists them)
+#: make BUILD=DIR             another folder for all that is generated
+#: make V=1                   show the commands
+#: make valgrind-check        the unit tests under valgrind
+#: make lint                  layout, conventions, shellcheck, cppcheck, clang-tidy
+#: make format                lay the sources out
+#: make bench                 measure against the anchors
+#: make fuzz                  every fuzzer for FUZZ_SECONDS (30), with clang's libFuzzer
+#: make install               to DESTDIR, below prefix (/usr/local); make uninstall takes it back
+#: make lib-NAME              one library (protocol sinks daemon cli exec-common exec-namespace test)
+#: make clean, distclean      remove what was built; and the configurations too
+
+# ---- configuration --------------------------------------------------------------------------------
+
+need = command -v $1 >/dev/null || { echo "make: $1 is missing: apt-get install $2" >&2; exit 1; }
+
+configure: configure.ac
+	@mkdir -p $(BUILD)
+	@$(call need,autoconf,autoconf)
+	$(call say,AUTOCONF,$@)
+	$(Q)cd $(BUILD) && autoconf -o configure.new $(SOURCE)/configure.ac && \
+		mv configure.new $(SOURCE)/configure
+
+# Made again when asked for other switches than before, which recompiles all that depends on it.
+ifneq ($(wanted),)
+ifneq ($(wanted),$(file <$(BUILD)/config.args))
+$(BUILD)/config.mk: FORCE
+endif
+endif
+
+$(BUILD)/config.mk: configure config.mk.in
+	@mkdir -p $(BUILD)
+	$(call say,CONFIGURE,"$(BUILD) $(subst ",\",$(wanted))")
+	$(Q)cd $(BUILD) && { \
+		if [[ -x config.status && -z "$(wanted)" ]]; then \
+			./config.status --recheck && ./config.status; \
+		else \
+			rm -f config.status && $(SOURCE)/configure $(wanted); \
+		fi; } >configure.log 2>&1 || { \
+			sed -n '/error:/,$$p' configure.log >&2; \
+			echo "make: the configuration failed, see $(BUILD)/config.log" >&2; exit 1; }
+	@printf '%s\n' "$(wanted)" >$(BUILD)/config.args
+
+# Paths and version for the few files that include "build_config.h". Rewritten only when a value
+# changes, so that `make install prefix=...` compiles those files again, and nothing else.
+define build_config
+/* Generated by the Makefile: where an installed auditrun has its files. */
+#ifndef BUILD_CONFIG_H
+#define BUILD_CONFIG_H
+#define AR_VERSION "$(PACKAGE_VERSION)"
+#define AR_CONFIG_FILE "$(sysconfdir)/auditrun/auditrun.conf"
+#define AR_EXECUTOR_DIR "$(libexecdir)/auditrun"
+#define AR_DATA_DIR "$(datadir)/auditrun"
+#define AR_STATE_DIR "$(localstatedir)/lib/auditrun"
+#define AR_RUN_DIR "$(runstatedir)/auditrun"
+#endif
+endef
+
+same = $(and $(findstring x$1x,x$2x),$(findstring x$2x,x$1x))
+
+$(BUILD)/generated $(BUILD)/lib:
+	@mkdir -p $@
+
+$(BUILD)/generated/build_config.h: $(BUILD)/config.mk FORCE | $(BUILD)/generated
+	@$(if $(call same,$(build_config),$(file <$@)),:,$(file >$@,$(build_config)))
+
+# ---- compiling ------------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/config.mk | $(BUILD)/generated/build_config.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(compile_flags) $(if $(filter tests/%,$<),$(CHECK_CFLAGS)) -MMD -MP -c -o $@ $<
+
+# The migrations can be embedded by the sinks.
+$(call objects,$(call sources,sinks)): $(wildcard sinks/postgres/*.sql sinks/sqlite/*.sql)
+
+# The list of members is a file, so that a source that went away leaves the library too.
+define library
+$(BUILD)/lib/$1.members: FORCE | $(BUILD)/lib
+	@$$(if $$(call same,$$(call sources,$1),$$(file <$$@)),:,$$(file >$$@,$$(call sources,$1)))
+
+$(BUILD)/lib/lib$1.a: $(call objects,$(call sources,$1)) $(BUILD)/lib/$1.members
+	$$(call say,AR,$$@)
+	$$(Q)rm -f $$@ && $$(AR) rcsD $$@ $$(filter %.o,$$^)
+endef
+$(foreach l,$(libraries),$(eval $(call library,$l)))
+
+# link(program, objects, libraries)
+define link
+$1: $2 $(call archives,$3)
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)
+	$$(Q)$$(CC) $$(link_flags) $5 -o $$@ $2 $(call archives,$3) $$(call externals,$3) $4
+endef
+
+$(foreach p,$(programs),$(eval $(call \
+	link,$(BUILD)/$p,$(call objects,$(main_$p)),$(stack_$p))))
+$(foreach t,$(unit_tests:.c=),$(eval $(call \
+	link,$(BUILD)/$t,$(call objects,$t.c),$(call unit_stack,$t),$$(CHECK_LIBS))))
+$(foreach t,$(other_tests:.c=),$(eval $(call \
+	link,$(BUILD)/$t,$(call objects,$t.c),$(call other_stack,$t),$$(CHECK_LIBS))))
+$(foreach t,$(test_tools:.c=),$(eval $(call \
+	link,$(BUILD)/$t,$(call objects,$t.c),$(call tool_stack,$t))))
+$(foreach t,$(bench_tools:.c=),$(eval $(call \
+	link,$(BUILD)/$t,$(call objects,$t.c),$(call bench_stack,$t))))
+
+# A fuzzer is linked with libFuzzer where configured, and with a main that replays a corpus otherwise.
+replay := $(if $(filter yes,$(ENABLE_FUZZERS)),,$(call objects,tests/fuzz/replay.c))
+$(foreach t,$(fuzzers:.c=),$(eval $(call \
+	link,$(BUILD)/$t,$(call objects,$t.c) $(replay),$(call fuzz_stack,$t),,$$(FUZZ_LINK_FLAGS))))
+
+c_sources := $(foreach l,$(libraries),$(call sources,$l)) $(wildcard $(mains)) $(unit_tests) \
+	$(other_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
+headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
+
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources))
+
+# ---- tests ----------------------------------------------------------------------------------------
+# Programs find what was built and the tree through AUDITRUN_BUILD and AUDITRUN_SOURCE.
+
+CHECK_TIMEOUT ?= 900
+run_checks = AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' \
+	tests/tools/run-checks --log '$(BUILD)/check' --timeout $(CHECK_TIMEOUT) --only '$(T)'
+
+check: tests
+	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(unit_tests)) $(script_tests) \
+		$(patsubst %.c,$(BUILD)/%,$(other_tests)) $(fuzz_paths)
+
+valgrind-check: $(patsubst %.c,$(BUILD)/%,$(unit_tests))
+	@$(call need,valgrind,valgrind)
+	@$(run_checks) --valgrind $(patsubst %.c,$(BUILD)/%,$(unit_tests))
+
+bench: $(program_paths) $(tool_paths) $(bench_paths)
+	@AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' tests/bench/run $(BENCH_ARGS)
+
+FUZZ_SECONDS ?= 30
+fuzz:
+	@$(call need,clang,clang)
+	@$(MAKE) BUILD=$(BUILD)-fuzz CC=clang SANITIZE=address,undefined \
+		CONFIGURE_ARGS=--enable-fuzzers fuzz-run
+
+fuzz-run: $(fuzz_paths)
+	@set -e; for fuzzer in $(fuzz_paths); do \
+		name=$${fuzzer##*/fuzz_}; \
+		found=$(BUILD)/corpus/$$name; mkdir -p "$$found" "tests/fuzz/corpus/$$name"; \
+		echo "  FUZZ      $$name, $(FUZZ_SECONDS) s"; \
+		"$$fuzzer" -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix="$$found-" "$$found" "tests/fuzz/corpus/$$name"; \
+	done
+
+# ---- lint -----------------------------------------------------------------------------------------
+
+.PHONY: lint-format lint-conventions lint-shell lint-cppcheck lint-tidy lint-symbols
+
+lint: lint-format lint-conventions lint-shell lint-symbols lint-cppcheck lint-tidy
+	@echo 'lint: clean'
+
+lint-format:
+	@$(call need,clang-format,clang-format)
+	$(call say,LINT,layout)
+	$(Q)clang-format --dry-run -Werror $(c_sources) $(headers)
+
+lint-conventions:
+	$(call say,LINT,conventions)
+	$(Q)tests/tools/lint-conventions $(c_sources) $(headers)
+
+lint-shell:
+	@$(call need,shellcheck,shellcheck)
+	$(call say,LINT,shell)
+	$(Q)tests/tools/list-scripts | xargs -r shellcheck --source-path=SCRIPTDIR
+
+# What a library exports begins with the name of its file, and no library has writable globals.
+lint-symbols: $(call archives,$(filter-out test,$(libraries)))
+	$(call say,LINT,symbols)
+	$(Q)tests/tools/lint-symbols $^
+
+lint-cppcheck: $(BUILD)/generated/build_config.h
+	@$(call need,cppcheck,cppcheck)
+	$(call say,LINT,cppcheck)
+	@mkdir -p $(BUILD)/lint/cppcheck
+	$(Q)cppcheck --quiet --std=c11 --platform=unix64 --enable=warning,performance,portability \
+		--inline-suppr --error-exitcode=1 -j2 --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
+		--suppress='*:/usr/include/*' --template=gcc -D_GNU_SOURCE -D__linux__ -D__x86_64__ \
+		'-DSTART_TEST(n)=static void n(int _i)' -DEND_TEST= -I. -I$(BUILD)/generated $(c_sources)
+
+# A source is looked at again when it, or a header that it includes, has changed.
+tidy_flags = $(filter-out -Wlogical-op -Wduplicated-cond -Wnull-dereference -Werror \
+	-fstack-clash-protection,$(compile_flags)) $(CHECK_CFLAGS) -Wno-unknown-warning-option
+tidy_stamps := $(patsubst %.c,$(BUILD)/lint/%.tidy,$(c_sources))
+
+lint-tidy: $(tidy_stamps)
+
+$(BUILD)/lint/%.tidy: %.c $(BUILD)/obj/%.o .clang-tidy
+	@$(call need,clang-tidy,clang-tidy)
+	@mkdir -p $(@D)
+	$(call say,TIDY,$<)
+	$(Q)clang-tidy --quiet $< -- $(tidy_flags) 2>$@.log || { cat $@.log >&2; exit 1; }
+	@touch $@
+
+format:
+	@$(call need,clang-format,clang-format)
+	$(Q)clang-format -i $(c_sources) $(headers)
+
+# ---- installing -----------------------------------------------------------------------------------
+
+unitdir = $(prefix)/lib/systemd/system
+completiondir = $(datadir)/bash-completion/completions
+confdir = $(sysconfdir)/auditrun
+executordir = $(libexecdir)/auditrun
+sqldir = $(datadir)/auditrun/postgres
+
+man_pages := $(wildcard man/*.[1-8])
+units := $(wildcard systemd/*.service systemd/*.socket systemd/*.slice)
+completions := $(wildcard cli/completion/*)
+configurations := $(wildcard etc/*.conf)
+documents := README.md LICENSE $(wildcard docs/*.md)
+migrations := $(wildcard sinks/postgres/*.sql)
+
+# put(mode, folder, files): nothing for no files
+put = $(if $(strip $3),$(INSTALL) -d $(DESTDIR)$2 && $(INSTALL) -m $1 $3 $(DESTDIR)$2)
+
+# A configuration that is there already belongs to the administrator: the new one goes beside it.
+install: all
+	$(call say,INSTALL,"$(DESTDIR)$(prefix)")
+	$(Q)$(call put,755,$(sbindir),$(BUILD)/auditrund)
+	$(Q)$(call put,755,$(bindir),$(BUILD)/auditrun)
+	$(Q)$(call put,755,$(executordir),$(filter-out %/auditrund %/auditrun,$(program_paths)))
+	$(Q)$(foreach p,$(man_pages),$(call put,644,$(mandir)/man$(subst .,,$(suffix $p)),$p) &&) :
+	$(Q)$(call put,644,$(completiondir),$(completions))
+	$(Q)$(call put,644,$(docdir),$(wildcard $(documents)))
+	$(Q)$(call put,644,$(sqldir),$(migrations))
+	$(Q)for unit in $(units); do \
+		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
+		sed -e 's|@sbindir@|$(sbindir)|g; s|@bindir@|$(bindir)|g; s|@sysconfdir@|$(sysconfdir)|g' \
+			-e 's|@libexecdir@|$(libexecdir)|g' "$$unit" \
+			>$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
+	$(Q)for conf in $(configurations); do \
+		$(INSTALL) -d $(DESTDIR)$(confdir) || exit 1; \
+		name=$(DESTDIR)$(confdir)/$${conf##*/}; \
+		if [[ -e $$name ]] && ! cmp -s "$$conf" "$$name"; then \
+			name=$$name.new; echo "  kept      $${name%.new}, the new one is $$name"; fi; \
+		$(INSTALL) -m 644 "$$conf" "$$name" || exit 1; done
+
+uninstall:
+	$(call say,UNINSTALL,"$(DESTDIR)$(prefix)")
+	$(Q)rm -f $(addprefix $(DESTDIR),$(sbindir)/auditrund $(bindir)/auditrun \
+		$(patsubst $(BUILD)/%,$(executordir)/%,$(filter-out %/auditrund %/auditrun,$(program_paths))) \
+		$(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $p))/$(notdir $p)) \
+		$(addprefix $(completiondir)/,$(notdir $(completions))) \
+		$(addprefix $(docdir)/,$(notdir $(documents))) \
+		$(addprefix $(sqldir)/,$(notdir $(migrations))) \
+		$(addprefix $(unitdir)/,$(notdir $(units))))
+	$(Q)for conf in $(configurations); do \
+		name=$(DESTDIR)$(confdir)/$${conf##*/}; rm -f "$$name.new"; \
+		if cmp -s "$$conf" "$$name"; then rm -f "$$name"; \
+		elif [[ -e $$name ]]; then echo "  kept      $$name, it was changed"; fi; done
+	$(Q)for folder in $(addprefix $(DESTDIR),$(executordir) $(docdir) $(sqldir) \
+			$(datadir)/auditrun $(confdir)); do \
+		[[ ! -d $$folder ]] || rmdir --ignore-fail-on-non-empty "$$folder"; done
+
+clean:
+	rm -rf $(addprefix $(BUILD)/,obj lib tests generated lint check corpus $(programs))
+
+distclean:
+	rm -rf build build-* $(if $(filter-out build,$(BUILD)),$(BUILD)) configure
