@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define AR_MUST_CHECK __attribute__((warn_unused_result))
+#define AR_MUST_CHECK            __attribute__((warn_unused_result))
 #define AR_PRINTF(format, first) __attribute__((format(printf, format, first)))
-#define AR_CLEANUP(function) __attribute__((cleanup(function)))
-#define AR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define AR_CLEANUP(function)     __attribute__((cleanup(function)))
+#define AR_COUNT(array)          (sizeof(array) / sizeof((array)[0]))
 
 /* Free and close for AR_CLEANUP locals; hand the value over by setting the local to NULL or -1. */
 static inline void base_free(void *pointer_to_pointer)
@@ -32,15 +32,15 @@ static inline void base_close(const int *fd)
         (void)close(*fd);
 }
 
-#define AR_AUTO_FREE AR_CLEANUP(base_free)
+#define AR_AUTO_FREE  AR_CLEANUP(base_free)
 #define AR_AUTO_CLOSE AR_CLEANUP(base_close)
 
 /* Take the value out of an AR_CLEANUP pointer. */
-#define AR_TAKE(pointer)                                                                           \
-    __extension__({                                                                                \
-        __typeof__(pointer) taken_ = (pointer);                                                    \
-        (pointer) = NULL;                                                                          \
-        taken_;                                                                                    \
+#define AR_TAKE(pointer)                        \
+    __extension__({                             \
+        __typeof__(pointer) taken_ = (pointer); \
+        (pointer) = NULL;                       \
+        taken_;                                 \
     })
 
 /* Take a descriptor out of an AR_AUTO_CLOSE local. */

@@ -11,9 +11,9 @@
 #include "protocol/digest.h"
 #include "protocol/grant.h"
 
-#define ENVELOPE_CONTRACT 1
+#define ENVELOPE_CONTRACT      1
 #define ENVELOPE_MAX_LANGUAGES 64
-#define ENVELOPE_MAX_BYTES 65536
+#define ENVELOPE_MAX_BYTES     65536
 
 struct envelope_language {
     char *name;
@@ -40,7 +40,8 @@ struct envelope {
 int envelope_parse(const char *text, size_t length, struct envelope *out,
                    struct fault *fault) AR_MUST_CHECK;
 /* Reads it from a value, as `executors` gives it to a client. */
-int envelope_from_json(const json_t *value, struct envelope *out, struct fault *fault) AR_MUST_CHECK;
+int envelope_from_json(const json_t *value, struct envelope *out,
+                       struct fault *fault) AR_MUST_CHECK;
 void envelope_free(struct envelope *envelope);
 
 /* Everything, as it is advertised, hashed and shown; NULL when out of memory. */

@@ -27,17 +27,18 @@ void frame_init(struct frame_reader *reader, size_t max_bytes);
 /* Frees the buffer; safe on a zeroed or freed reader. */
 void frame_free(struct frame_reader *reader);
 
-/* Room to read into: *space and *available (> 0). Invalidates lines handed out before.
- * Returns 0 or -ENOMEM; FRAME_BAD (positive) when the buffer holds max_bytes + 1 bytes without an
- * end of line, which frame_next() has reported or will report. */
+/* Room to read into: *space and *available (> 0). Call it when frame_next() has said FRAME_MORE (or
+ * before the first read). Invalidates lines handed out before. Returns 0 or -ENOMEM; FRAME_BAD (positive)
+ * when the buffer holds max_bytes + 1 bytes without an end of line, which frame_next() reports. */
 int frame_space(struct frame_reader *reader, char **space, size_t *available) AR_MUST_CHECK;
 
 /* n bytes were put into the space. */
 void frame_commit(struct frame_reader *reader, size_t n);
 
-/* The next line: FRAME_DONE with *line (NUL-terminated in place, valid until the next
- * frame_space()) and *length; FRAME_MORE when no whole line is there; FRAME_BAD when the line is
+/* The next line: FRAME_DONE with *line (NUL-terminated in place, valid until the next call on the
+ * reader) and *length; FRAME_MORE when no whole line is there; FRAME_BAD when the line is
  * longer than max_bytes (the reader is then of no more use). A line may contain NUL bytes. */
-enum frame_result frame_next(struct frame_reader *reader, char **line, size_t *length) AR_MUST_CHECK;
+enum frame_result frame_next(struct frame_reader *reader, char **line,
+                             size_t *length) AR_MUST_CHECK;
 
 #endif

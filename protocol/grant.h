@@ -11,10 +11,10 @@
 #include "protocol/json.h"
 #include "protocol/text.h"
 
-#define GRANT_MAX_HOSTS 64
+#define GRANT_MAX_HOSTS   64
 #define GRANT_MAX_METHODS 64
 #define GRANT_MAX_SECRETS 32
-#define GRANT_MAX_PATHS 32
+#define GRANT_MAX_PATHS   32
 
 struct limits {
     bool has[LIMIT_COUNT];

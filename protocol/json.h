@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-#define JSON_PATH_BYTES 256
-#define JSON_MAX_DEPTH 16
+#define JSON_PATH_BYTES    256
+#define JSON_MAX_DEPTH     16
 #define JSON_ID_TEXT_BYTES 160
 
 /* Where and what. problem == PROBLEM_NONE: no fault. */
@@ -33,10 +33,10 @@ enum json_outcome {
 
 /* A parsed line. */
 struct json_document {
-    json_t *root;                      /* owned; an object (with faulty values replaced by 0) */
-    char id_text[JSON_ID_TEXT_BYTES];  /* the exact text of the outermost "id", "" if none */
-    bool id_too_long;                  /* there is one, but it did not fit */
-    struct fault fault;                /* the first fault, path from the root of the document */
+    json_t *root;                     /* owned; an object (with faulty values replaced by 0) */
+    char id_text[JSON_ID_TEXT_BYTES]; /* the exact text of the outermost "id", "" if none */
+    bool id_too_long;                 /* there is one, but it did not fit */
+    struct fault fault;               /* the first fault, path from the root of the document */
 };
 
 /* Parses exactly length bytes (may hold NUL, which is then a fault of the JSON text).

@@ -18,8 +18,8 @@
 #include "protocol/uuid7.h"
 
 #define RECORD_SCHEMA_VERSION 1
-#define RECORD_TIME_BYTES 28
-#define RECORD_NULL INT64_MIN /* null in an integer or time column */
+#define RECORD_TIME_BYTES     28
+#define RECORD_NULL           INT64_MIN /* null in an integer or time column */
 
 struct record {
     char run_id[UUID7_TEXT_BYTES];
@@ -32,12 +32,12 @@ struct record {
     char *language;
     char code_sha256[DIGEST_HEX_BYTES];
     int64_t code_bytes;
-    char *grant; /* RFC 8785 text: the effective grant */
-    char *provider, *provider_version;    /* NULL: no executor was chosen */
+    char *grant;                            /* RFC 8785 text: the effective grant */
+    char *provider, *provider_version;      /* NULL: no executor was chosen */
     char envelope_sha256[DIGEST_HEX_BYTES]; /* "": null */
     enum status status;
     enum reason reason;
-    char *denials; /* RFC 8785 text of a list; "[]" when none */
+    char *denials;             /* RFC 8785 text of a list; "[]" when none */
     int64_t exit_code, signal; /* RECORD_NULL: null */
     char *usage;               /* RFC 8785 text of an object */
     char *trace_id;            /* NULL: null; 32 hex digits */

@@ -9,12 +9,12 @@
 #include "protocol/uuid7.h"
 
 #define REQUEST_ATTRIBUTE_BYTES 200 /* company, actor, purpose */
-#define REQUEST_KEY_BYTES 200       /* idempotency_key */
-#define REQUEST_MAX_ARGS 128
-#define REQUEST_MAX_ARG_BYTES 65536
-#define REQUEST_MAX_ENV 128
-#define REQUEST_MAX_FILES 256
-#define REQUEST_MAX_OUTPUTS 64
+#define REQUEST_KEY_BYTES       200 /* idempotency_key */
+#define REQUEST_MAX_ARGS        128
+#define REQUEST_MAX_ARG_BYTES   65536
+#define REQUEST_MAX_ENV         128
+#define REQUEST_MAX_FILES       256
+#define REQUEST_MAX_OUTPUTS     64
 
 struct request_file {
     char *path; /* relative, canonical */
@@ -64,7 +64,8 @@ struct cancel_request {
 };
 /* id_text is the canonical dump of the value (json_canonical), which for the ids that rpc_parse()
  * lets through can be compared with the same dump of a pending id. */
-int cancel_parse(const json_t *params, struct cancel_request *out, struct fault *fault) AR_MUST_CHECK;
+int cancel_parse(const json_t *params, struct cancel_request *out,
+                 struct fault *fault) AR_MUST_CHECK;
 
 /* record: run_id, or company and idempotency_key. Pointers borrow from params. */
 struct record_request {

@@ -13,10 +13,10 @@
 
 #include "protocol/request.h"
 
-#define SPEC_MESSAGE_BYTES 65536 /* the longest control message */
-#define SPEC_DESCRIPTORS 5       /* spec, stdin, stdout, stderr, outputs, in this order */
+#define SPEC_MESSAGE_BYTES    65536       /* the longest control message */
+#define SPEC_DESCRIPTORS      5           /* spec, stdin, stdout, stderr, outputs, in this order */
 #define SPEC_MAX_OUTPUT_BYTES (64u << 20) /* all output files of a run together */
-#define SPEC_MAX_BYTES (96u << 20)
+#define SPEC_MAX_BYTES        (96u << 20)
 
 /* The spec as the provider reads it. Same shapes as in a request. */
 struct spec {
@@ -38,7 +38,8 @@ struct spec {
 char *spec_build(const char *run_id, const struct request *request, const struct grant *effective,
                  size_t *length) AR_MUST_CHECK;
 /* 0 with *out owned (spec_free); 1 with the fault set; -ENOMEM. */
-int spec_parse(const char *text, size_t length, struct spec **out, struct fault *fault) AR_MUST_CHECK;
+int spec_parse(const char *text, size_t length, struct spec **out,
+               struct fault *fault) AR_MUST_CHECK;
 void spec_free(struct spec *spec);
 
 /* How the provider says that a run ended. */
@@ -75,8 +76,8 @@ struct output_file {
 
 struct report {
     enum outcome outcome;
-    int exit_code; /* 0..255; only with OUTCOME_EXITED and OUTCOME_COMPILE_FAILED */
-    int signal;    /* 1..64; only with OUTCOME_SIGNALED */
+    int exit_code;    /* 0..255; only with OUTCOME_EXITED and OUTCOME_COMPILE_FAILED */
+    int signal;       /* 1..64; only with OUTCOME_SIGNALED */
     enum limit limit; /* only with OUTCOME_LIMIT: cpu_ms, memory_bytes, processes, scratch_bytes */
     struct usage usage;
 };

@@ -14,8 +14,8 @@
 #define UUID7_TEXT_BYTES 37 /* 36 characters and NUL */
 
 struct uuid7_generator {
-    uint64_t last_ms;  /* time of the last id, milliseconds since the epoch */
-    uint64_t counter;  /* 42 bits: rand_a (12) and the first 30 of rand_b */
+    uint64_t last_ms; /* time of the last id, milliseconds since the epoch */
+    uint64_t counter; /* 42 bits: rand_a (12) and the first 30 of rand_b */
 };
 
 /* The next id. now_ms: wall clock in ms since the epoch; random: 10 fresh random bytes. */
