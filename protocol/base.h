@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define AR_MUST_CHECK            __attribute__((warn_unused_result))
-#define AR_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define AR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define AR_CLEANUP(function)     __attribute__((cleanup(function)))
 #define AR_COUNT(array)          (sizeof(array) / sizeof((array)[0]))
 
