@@ -333,7 +333,9 @@ lint-conventions:
 lint-shell:
 	@$(call need,shellcheck,shellcheck)
 	$(call say,LINT,shell)
-	$(Q)tests/tools/list-scripts | xargs -r shellcheck --source-path=SCRIPTDIR
+	$(Q)find . \( -name .git -o -name 'build*' -o -name 'configure*' \) -prune -o -type f -exec awk \
+		'FNR == 1 && /^#!.*[\/ ](ba|da)?sh( |$$)/ { print FILENAME } { nextfile }' {} + | \
+		xargs -r shellcheck --source-path=SCRIPTDIR
 
 # What a library exports begins with the name of its file, and no library has writable globals.
 lint-symbols: $(call archives,$(filter-out test,$(libraries)))
