@@ -243,7 +243,7 @@ $(call objects,$(call sources,sinks)): $(wildcard sinks/postgres/*.sql sinks/sql
 # The list of members is a file, so that a source that went away leaves the library too.
 define library
 $(BUILD)/lib/$1.members: FORCE | $(BUILD)/lib
-	@$$(if $$(call same,$$(call sources,$1),$$(file <$$@)),:,$$(file >$$@,$$(call sources,$1)))
+	@$$(if $$(call same,$1: $$(call sources,$1),$$(file <$$@)),:,$$(file >$$@,$1: $$(call sources,$1)))
 
 $(BUILD)/lib/lib$1.a: $(call objects,$(call sources,$1)) $(BUILD)/lib/$1.members
 	$$(call say,AR,$$@)
@@ -387,6 +387,11 @@ migrations := $(wildcard sinks/postgres/*.sql)
 # put(mode, folder, files): nothing for no files
 put = $(if $(strip $3),$(INSTALL) -d $(DESTDIR)$2 && $(INSTALL) -m $1 $3 $(DESTDIR)$2)
 
+# What units and configurations say @name@ for.
+place = sed -e 's|@sbindir@|$(sbindir)|g' -e 's|@bindir@|$(bindir)|g' \
+	-e 's|@libexecdir@|$(libexecdir)|g' -e 's|@sysconfdir@|$(sysconfdir)|g' \
+	-e 's|@localstatedir@|$(localstatedir)|g' -e 's|@runstatedir@|$(runstatedir)|g'
+
 # A configuration that is there already belongs to the administrator: the new one goes beside it.
 install: all
 	$(call say,INSTALL,"$(DESTDIR)$(prefix)")
@@ -399,15 +404,15 @@ install: all
 	$(Q)$(call put,644,$(sqldir),$(migrations))
 	$(Q)for unit in $(units); do \
 		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
-		sed -e 's|@sbindir@|$(sbindir)|g; s|@bindir@|$(bindir)|g; s|@sysconfdir@|$(sysconfdir)|g' \
-			-e 's|@libexecdir@|$(libexecdir)|g' "$$unit" \
-			>$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
+		$(place) "$$unit" >$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
 	$(Q)for conf in $(configurations); do \
-		$(INSTALL) -d $(DESTDIR)$(confdir) || exit 1; \
 		name=$(DESTDIR)$(confdir)/$${conf##*/}; \
-		if [[ -e $$name ]] && ! cmp -s "$$conf" "$$name"; then \
-			name=$$name.new; echo "  kept      $${name%.new}, the new one is $$name"; fi; \
-		$(INSTALL) -m 644 "$$conf" "$$name" || exit 1; done
+		$(INSTALL) -d $(DESTDIR)$(confdir) && $(place) "$$conf" >"$$name.new" || exit 1; \
+		if [[ -e $$name ]] && ! cmp -s "$$name" "$$name.new"; then \
+			echo "  kept      $$name, the new one is $$name.new"; \
+		else \
+			mv "$$name.new" "$$name" || exit 1; \
+		fi; done
 
 uninstall:
 	$(call say,UNINSTALL,"$(DESTDIR)$(prefix)")
@@ -420,7 +425,7 @@ uninstall:
 		$(addprefix $(unitdir)/,$(notdir $(units))))
 	$(Q)for conf in $(configurations); do \
 		name=$(DESTDIR)$(confdir)/$${conf##*/}; rm -f "$$name.new"; \
-		if cmp -s "$$conf" "$$name"; then rm -f "$$name"; \
+		if cmp -s <($(place) "$$conf") "$$name"; then rm -f "$$name"; \
 		elif [[ -e $$name ]]; then echo "  kept      $$name, it was changed"; fi; done
 	$(Q)for folder in $(addprefix $(DESTDIR),$(executordir) $(docdir) $(sqldir) \
 			$(datadir)/auditrun $(confdir)); do \
