@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define AR_MUST_CHECK            __attribute__((warn_unused_result))
+#define AR_MUST_CHECK          __attribute__((warn_unused_result))
 #define AR_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#define AR_CLEANUP(function)     __attribute__((cleanup(function)))
-#define AR_COUNT(array)          (sizeof(array) / sizeof((array)[0]))
+#define AR_CLEANUP(function)   __attribute__((cleanup(function)))
+#define AR_COUNT(array)        (sizeof(array) / sizeof((array)[0]))
 
 /* Free and close for AR_CLEANUP locals; hand the value over by setting the local to NULL or -1. */
 static inline void base_free(void *pointer_to_pointer)

@@ -27,8 +27,8 @@ struct fault {
 
 enum json_outcome {
     JSON_OK = 0,
-    JSON_FAULTY = 1, /* well-formed, but fault is set (duplicate, number, nesting) */
-    JSON_BROKEN = 2  /* not JSON, not UTF-8, or not an object */
+    JSON_FAULTY = 1, /* well-formed, but fault is set (duplicate, number, nesting, not UTF-8) */
+    JSON_BROKEN = 2  /* not JSON, or not an object */
 };
 
 /* A parsed line. */
@@ -36,12 +36,15 @@ struct json_document {
     json_t *root;                     /* owned; an object (with faulty values replaced by 0) */
     char id_text[JSON_ID_TEXT_BYTES]; /* the exact text of the outermost "id", "" if none */
     bool id_too_long;                 /* there is one, but it did not fit */
-    struct fault fault;               /* the first fault, path from the root of the document */
+    bool outer_duplicate;             /* the outermost object itself has a member twice */
+    struct fault fault;               /* the first fault (an outer_duplicate goes first), path from
+                                         the root of the document */
 };
 
 /* Parses exactly length bytes (may hold NUL, which is then a fault of the JSON text).
  * Returns an enum json_outcome, or -ENOMEM. On JSON_OK and JSON_FAULTY the caller owns document
- * (json_document_free()). */
+ * (json_document_free()). On JSON_BROKEN fault is PROBLEM_WRONG_TYPE at "" when the text is JSON but
+ * no object, and PROBLEM_NONE otherwise. Linear in length. Strings of the result may hold NUL. */
 int json_parse(const char *text, size_t length, struct json_document *document) AR_MUST_CHECK;
 void json_document_free(struct json_document *document);
 

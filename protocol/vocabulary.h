@@ -104,7 +104,7 @@ enum problem {
     PROBLEM_TOO_LONG,          /* "too_long" */
     PROBLEM_TOO_MANY,          /* "too_many" */
     PROBLEM_CONTROL_CHARACTER, /* "control_character" (C0, DEL, C1, NUL where not allowed) */
-    PROBLEM_NOT_UTF8,          /* "not_utf8" (only in base64 that must decode to text) */
+    PROBLEM_NOT_UTF8,          /* "not_utf8": a text of the JSON itself is not UTF-8 */
     PROBLEM_NOT_BASE64,        /* "not_base64" */
     PROBLEM_TOO_DEEP,          /* "too_deep" */
     PROBLEM_NOT_ALLOWED_WORD,  /* "not_allowed_word": not in the vocabulary of this member */
