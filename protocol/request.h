@@ -11,7 +11,8 @@
 #define REQUEST_ATTRIBUTE_BYTES 200 /* company, actor, purpose */
 #define REQUEST_KEY_BYTES       200 /* idempotency_key */
 #define REQUEST_MAX_ARGS        128
-#define REQUEST_MAX_ARG_BYTES   65536
+#define REQUEST_MAX_ARG_BYTES   65536  /* one argument, one variable's value */
+#define REQUEST_MAX_LIST_BYTES  524288 /* all arguments, or all values of variables */
 #define REQUEST_MAX_ENV         128
 #define REQUEST_MAX_FILES       256
 #define REQUEST_MAX_OUTPUTS     64

@@ -209,6 +209,15 @@ bool network_mode_from_word(const char *word, enum network_mode *out)
     return true;
 }
 
+bool output_problem_from_word(const char *word, enum output_problem *out)
+{
+    size_t found = find(output_problem_words, OUTPUT_OK + 1, OUTPUT_PROBLEM_COUNT, word);
+    if (found == OUTPUT_PROBLEM_COUNT)
+        return false;
+    *out = (enum output_problem)found;
+    return true;
+}
+
 enum status reason_status(enum reason reason)
 {
     return reasons[reason].status;

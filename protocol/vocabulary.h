@@ -140,6 +140,7 @@ bool reason_from_word(const char *word, enum reason *out);
 bool limit_from_word(const char *word, enum limit *out);
 bool demand_from_word(const char *word, enum demand *out);
 bool network_mode_from_word(const char *word, enum network_mode *out);
+bool output_problem_from_word(const char *word, enum output_problem *out);
 
 /* The one status that a reason belongs to. */
 enum status reason_status(enum reason reason);
