@@ -288,7 +288,12 @@ CHECK_TIMEOUT ?= 900
 run_checks = AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' \
 	tests/tools/run-checks --log '$(BUILD)/check' --timeout $(CHECK_TIMEOUT) --only '$(T)'
 
-check: tests
+# For one unit test nothing else has to be built.
+named := $(firstword $(subst :, ,$(T)))
+named_paths := $(if $(named),$(filter %/$(named) %/check_$(named) %/fuzz_$(named),$(patsubst \
+	%.c,$(BUILD)/%,$(filter-out $(with_test_library),$(unit_tests))) $(fuzz_paths)))
+
+check: $(or $(named_paths),tests)
 	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(unit_tests)) $(script_tests) \
 		$(patsubst %.c,$(BUILD)/%,$(other_tests)) $(fuzz_paths)
 
@@ -379,7 +384,7 @@ sqldir = $(datadir)/auditrun/postgres
 
 man_pages := $(wildcard man/*.[1-8])
 units := $(wildcard systemd/*.service systemd/*.socket systemd/*.slice)
-completions := $(wildcard cli/completion/*)
+completions := $(wildcard etc/completion/*)
 configurations := $(wildcard etc/*.conf)
 documents := README.md LICENSE $(wildcard docs/*.md)
 migrations := $(wildcard sinks/postgres/*.sql)
