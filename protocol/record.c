@@ -193,6 +193,13 @@ int record_get(const struct record *record, size_t column, char **text)
     return *text ? 0 : -ENOMEM;
 }
 
+static char *append(char *end, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(end, text, length);
+    return end + length;
+}
+
 char *record_canonical(const struct record *record, size_t *length)
 {
     char scratch[SCRATCH_BYTES];
@@ -207,10 +214,10 @@ char *record_canonical(const struct record *record, size_t *length)
     char *end = text;
     for (size_t i = 0; i < HASHED_COUNT; i++) {
         const char *value = column_text(record, i, scratch);
-        end = stpcpy(end, record_columns[i].name);
+        end = append(end, record_columns[i].name);
         if (value) {
             *end++ = ':';
-            end = stpcpy(end, value);
+            end = append(end, value);
         }
         *end++ = '\n';
     }
@@ -322,6 +329,15 @@ static int set_array(char *at, enum form form, const char *text)
     return 0;
 }
 
+static int set_bool(bool *at, const char *text)
+{
+    bool value = strcmp(text, "true") == 0;
+    if (!value && strcmp(text, "false") != 0)
+        return 1;
+    *at = value;
+    return 0;
+}
+
 /* A word, or "" for a run that has not ended. */
 static int set_word(void *at, enum form form, const char *text)
 {
@@ -371,8 +387,7 @@ int record_set(struct record *record, size_t column, const char *text)
     case FORM_TIME:
         return record_time_parse(text, at) ? 0 : 1;
     case FORM_BOOL:
-        *(bool *)at = strcmp(text, "true") == 0;
-        return *(bool *)at || strcmp(text, "false") == 0 ? 0 : 1;
+        return set_bool(at, text);
     case FORM_STATUS:
     case FORM_REASON:
         return set_word(at, storage->form, text);
