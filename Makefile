@@ -67,7 +67,7 @@ external_protocol = $(JANSSON_LIBS) $(CRYPTO_LIBS)
 external_sinks = $(EVENT_LIBS) $(PQ_LIBS) $(SQLITE_LIBS)
 external_daemon = $(EVENT_LIBS) $(INIH_LIBS)
 external_cli = $(INIH_LIBS)
-external_exec-common = $(JANSSON_LIBS)
+external_exec-common = $(JANSSON_LIBS) $(INIH_LIBS)
 external_exec-namespace = $(SECCOMP_LIBS)
 external_test = $(CHECK_LIBS) $(EVENT_LIBS)
 
@@ -216,6 +216,7 @@ define build_config
 #define AR_VERSION "$(PACKAGE_VERSION)"
 #define AR_CONFIG_FILE "$(sysconfdir)/auditrun/auditrun.conf"
 #define AR_EXECUTOR_DIR "$(libexecdir)/auditrun"
+#define AR_LANGUAGES_DIR "$(sysconfdir)/auditrun/languages.d"
 #define AR_DATA_DIR "$(datadir)/auditrun"
 #define AR_STATE_DIR "$(localstatedir)/lib/auditrun"
 #define AR_RUN_DIR "$(runstatedir)/auditrun"

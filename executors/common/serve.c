@@ -1,0 +1,160 @@
+/*
+ * serve.c - the provider's side of the control socket.
+ *
+ * The daemon is trusted to start the provider, but its messages are read like any input: bounded,
+ * with exactly the descriptors that an order has; whatever else came along is closed.
+ */
+#include "executors/common/serve.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+/* More than an order has, so that a surplus is seen instead of cut off. */
+#define MAX_RECEIVED (SPEC_DESCRIPTORS + 4)
+
+int serve_open(struct serve *serve)
+{
+    int type;
+    socklen_t length = sizeof(type);
+    sigset_t ending;
+
+    *serve = (struct serve){.control = SERVE_CONTROL, .signals = -1};
+    if (getsockopt(SERVE_CONTROL, SOL_SOCKET, SO_TYPE, &type, &length) < 0)
+        return -errno;
+    if (type != SOCK_SEQPACKET)
+        return -EPROTOTYPE;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
+        return -errno;
+    serve->signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+    return serve->signals < 0 ? -errno : 0;
+}
+
+void serve_close(struct serve *serve)
+{
+    base_close(&serve->signals);
+    serve->signals = -1;
+}
+
+static int send_text(const struct serve *serve, const char *text)
+{
+    ssize_t sent;
+    if (!text)
+        return -ENOMEM;
+    do
+        sent = send(serve->control, text, strlen(text), MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int serve_ready(const struct serve *serve)
+{
+    AR_AUTO_FREE char *text = spec_ready_message();
+    return send_text(serve, text);
+}
+
+int serve_report(const struct serve *serve, const struct report *report)
+{
+    AR_AUTO_FREE char *text = spec_report_message(report);
+    return send_text(serve, text);
+}
+
+int serve_wait(const struct serve *serve, int fd)
+{
+    struct pollfd waits[] = {
+        {.fd = serve->control, .events = POLLIN | POLLRDHUP},
+        {.fd = serve->signals, .events = POLLIN},
+        {.fd = fd, .events = POLLIN},
+    };
+    while (poll(waits, AR_COUNT(waits), -1) < 0)
+        if (errno != EINTR)
+            return -errno;
+    /* What was waited for comes first: a run that has ended is reported, if anybody listens. */
+    if (waits[2].revents)
+        return SERVE_EVENT;
+    return SERVE_GONE;
+}
+
+/* Waits for a message on the control socket itself. */
+static int wait_for_message(const struct serve *serve)
+{
+    struct pollfd waits[] = {
+        {.fd = serve->control, .events = POLLIN},
+        {.fd = serve->signals, .events = POLLIN},
+    };
+    while (poll(waits, AR_COUNT(waits), -1) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return waits[1].revents ? SERVE_GONE : SERVE_EVENT;
+}
+
+/* Keeps the descriptors of an order; closes them all and returns false when they are not exactly
+ * those. */
+static bool take_descriptors(struct msghdr *message, struct serve_order *order)
+{
+    int received[MAX_RECEIVED];
+    size_t count = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < here && count < MAX_RECEIVED; i++)
+            memcpy(&received[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+    }
+    if (count != SPEC_DESCRIPTORS || (message->msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+        for (size_t i = 0; i < count; i++)
+            (void)close(received[i]);
+        return false;
+    }
+    memcpy(order->descriptors, received, sizeof(order->descriptors));
+    return true;
+}
+
+int serve_receive(const struct serve *serve, struct serve_order *order)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(MAX_RECEIVED * sizeof(int))];
+    } control;
+    AR_AUTO_FREE char *text = malloc(SPEC_MESSAGE_BYTES);
+    if (!text)
+        return -ENOMEM;
+    struct iovec part = {.iov_base = text, .iov_len = SPEC_MESSAGE_BYTES};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    ssize_t length;
+
+    *order = (struct serve_order){.descriptors = {-1, -1, -1, -1, -1}};
+    int waited = wait_for_message(serve);
+    if (waited != SERVE_EVENT)
+        return waited;
+    do
+        length = recvmsg(serve->control, &message, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return errno == ECONNRESET ? SERVE_GONE : -errno;
+    if (length == 0)
+        return SERVE_GONE;
+    if (!take_descriptors(&message, order))
+        return -EPROTO;
+    int parsed = spec_parse_daemon_message(text, (size_t)length, &order->spec_bytes);
+    if (parsed != 0)
+        serve_order_close(order);
+    return parsed > 0 ? -EPROTO : parsed;
+}
+
+void serve_order_close(struct serve_order *order)
+{
+    for (size_t i = 0; i < SPEC_DESCRIPTORS; i++) {
+        base_close(&order->descriptors[i]);
+        order->descriptors[i] = -1;
+    }
+}

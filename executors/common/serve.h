@@ -1,0 +1,56 @@
+/*
+ * serve.h - the provider's side of the control socket (executor contract, docs/executors.md).
+ *
+ * One run at a time: say ready, receive an order with its descriptors, watch the socket while the
+ * run is going, report. The daemon going away and SIGTERM are the same thing to a provider: end
+ * the run, end.
+ */
+#ifndef AUDITRUN_EXECUTORS_COMMON_SERVE_H
+#define AUDITRUN_EXECUTORS_COMMON_SERVE_H
+
+#include "protocol/spec.h"
+
+#define SERVE_CONTROL 3 /* the descriptor that a provider finds the control socket at */
+
+/* Order of the descriptors that come with a run. */
+enum serve_descriptor { SERVE_SPEC, SERVE_STDIN, SERVE_STDOUT, SERVE_STDERR, SERVE_OUTPUTS };
+
+struct serve {
+    int control; /* borrowed: descriptor 3 */
+    int signals; /* signalfd of SIGTERM, SIGINT and SIGHUP, owned */
+};
+
+/* One run message. The descriptors are owned, close-on-exec, -1 when handed over. */
+struct serve_order {
+    size_t spec_bytes;
+    int descriptors[SPEC_DESCRIPTORS];
+};
+
+/* Why a wait came back. */
+enum serve_event {
+    SERVE_EVENT = 0, /* what was waited for is there */
+    SERVE_GONE = 1   /* end of file, a message out of turn, or a signal to end: stop everything */
+};
+
+/* Takes descriptor 3, which must be a SOCK_SEQPACKET socket, blocks the signals that end a provider
+ * and opens their signalfd. 0; -ENOTSOCK or -EPROTOTYPE for any other descriptor; -errno. */
+int serve_open(struct serve *serve) AR_MUST_CHECK;
+/* Closes what serve_open() opened. */
+void serve_close(struct serve *serve);
+
+/* Tells the daemon that a run can come. 0, -ENOMEM or -errno. */
+int serve_ready(const struct serve *serve) AR_MUST_CHECK;
+
+/* Waits for the next run. SERVE_EVENT with *order owned (serve_order_close()), SERVE_GONE, -EPROTO
+ * for a message that is no order or has the wrong descriptors, or -errno. */
+int serve_receive(const struct serve *serve, struct serve_order *order) AR_MUST_CHECK;
+void serve_order_close(struct serve_order *order);
+
+/* Waits until fd can be read (a pidfd: its process has ended) or the provider has to end.
+ * SERVE_EVENT, SERVE_GONE or -errno. */
+int serve_wait(const struct serve *serve, int fd) AR_MUST_CHECK;
+
+/* Sends the one report of a run. 0, -ENOMEM or -errno. */
+int serve_report(const struct serve *serve, const struct report *report) AR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,561 @@
+/*
+ * filter.c - the filter of system calls.
+ *
+ * The first program is an allow-list: a call that it does not name gets ENOSYS, as from a kernel
+ * that does not have it, so that libraries fall back; one that only an attack or an administrator
+ * would make gets EPERM. The second looks at arguments. Two rules there are not obvious:
+ *   - nobody may change how another process (the sandbox's own first one) is scheduled or limited;
+ *   - nobody may make a file that can be executed but not read: the kernel stops counting the
+ *     processor time of a process that runs one, and so the limit on it would not hold.
+ * Arguments that the kernel cuts to 32 bits are compared under a mask of 32 bits.
+ */
+#include "executors/namespace/filter.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define LOW           0xffffffffULL
+#define REFUSE(error) SCMP_ACT_ERRNO(error)
+
+/* Names that this libseccomp or this architecture does not have are skipped. */
+static const char *const allowed[] = {
+    /* files and folders */
+    "access",
+    "chdir",
+    "chmod",
+    "chown",
+    "chown32",
+    "close",
+    "close_range",
+    "copy_file_range",
+    "creat",
+    "dup",
+    "dup2",
+    "dup3",
+    "faccessat",
+    "faccessat2",
+    "fadvise64",
+    "fallocate",
+    "fchdir",
+    "fchmod",
+    "fchmodat",
+    "fchown",
+    "fchownat",
+    "fcntl",
+    "fdatasync",
+    "fgetxattr",
+    "flistxattr",
+    "flock",
+    "fstat",
+    "fstatfs",
+    "fsync",
+    "ftruncate",
+    "futimesat",
+    "getcwd",
+    "getdents",
+    "getdents64",
+    "getxattr",
+    "ioctl",
+    "lchown",
+    "lgetxattr",
+    "link",
+    "linkat",
+    "listxattr",
+    "llistxattr",
+    "lseek",
+    "lstat",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "newfstatat",
+    "open",
+    "openat",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "read",
+    "readahead",
+    "readlink",
+    "readlinkat",
+    "readv",
+    "rename",
+    "renameat",
+    "renameat2",
+    "rmdir",
+    "sendfile",
+    "splice",
+    "stat",
+    "statfs",
+    "statx",
+    "symlink",
+    "symlinkat",
+    "sync",
+    "sync_file_range",
+    "syncfs",
+    "tee",
+    "truncate",
+    "umask",
+    "unlink",
+    "unlinkat",
+    "utime",
+    "utimensat",
+    "utimes",
+    "vmsplice",
+    "write",
+    "writev",
+    "inotify_add_watch",
+    "inotify_init",
+    "inotify_init1",
+    "inotify_rm_watch",
+    /* memory */
+    "brk",
+    "get_mempolicy",
+    "madvise",
+    "membarrier",
+    "memfd_create",
+    "mincore",
+    "mlock",
+    "mlock2",
+    "mlockall",
+    "mmap",
+    "mprotect",
+    "mremap",
+    "msync",
+    "munlock",
+    "munlockall",
+    "munmap",
+    "pkey_alloc",
+    "pkey_free",
+    "pkey_mprotect",
+    "cachestat",
+    "map_shadow_stack",
+    "mseal",
+    /* processes and threads */
+    "arch_prctl",
+    "capget",
+    "capset",
+    "clone",
+    "execve",
+    "execveat",
+    "exit",
+    "exit_group",
+    "fork",
+    "futex",
+    "futex_requeue",
+    "futex_wait",
+    "futex_waitv",
+    "futex_wake",
+    "get_robust_list",
+    "getcpu",
+    "getegid",
+    "geteuid",
+    "getgid",
+    "getgroups",
+    "getpgid",
+    "getpgrp",
+    "getpid",
+    "getppid",
+    "getpriority",
+    "getresgid",
+    "getresuid",
+    "getrlimit",
+    "getrusage",
+    "getsid",
+    "gettid",
+    "getuid",
+    "ioprio_get",
+    "ioprio_set",
+    "landlock_add_rule",
+    "landlock_create_ruleset",
+    "landlock_restrict_self",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "prctl",
+    "prlimit64",
+    "rseq",
+    "sched_get_priority_max",
+    "sched_get_priority_min",
+    "sched_getaffinity",
+    "sched_getattr",
+    "sched_getparam",
+    "sched_getscheduler",
+    "sched_rr_get_interval",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+    "sched_yield",
+    "seccomp",
+    "set_robust_list",
+    "set_thread_area",
+    "get_thread_area",
+    "set_tid_address",
+    "setfsgid",
+    "setfsuid",
+    "setgid",
+    "setgroups",
+    "setpgid",
+    "setpriority",
+    "setregid",
+    "setresgid",
+    "setresuid",
+    "setreuid",
+    "setrlimit",
+    "setsid",
+    "setuid",
+    "sysinfo",
+    "times",
+    "uname",
+    "vfork",
+    "wait4",
+    "waitid",
+    "getrandom",
+    /* signals and time */
+    "alarm",
+    "clock_getres",
+    "clock_gettime",
+    "clock_nanosleep",
+    "getitimer",
+    "gettimeofday",
+    "kill",
+    "nanosleep",
+    "pause",
+    "restart_syscall",
+    "rt_sigaction",
+    "rt_sigpending",
+    "rt_sigprocmask",
+    "rt_sigqueueinfo",
+    "rt_sigreturn",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "rt_tgsigqueueinfo",
+    "setitimer",
+    "sigaltstack",
+    "signalfd",
+    "signalfd4",
+    "tgkill",
+    "time",
+    "timer_create",
+    "timer_delete",
+    "timer_getoverrun",
+    "timer_gettime",
+    "timer_settime",
+    "timerfd_create",
+    "timerfd_gettime",
+    "timerfd_settime",
+    "tkill",
+    /* waiting, pipes, sockets, messages */
+    "accept",
+    "accept4",
+    "bind",
+    "connect",
+    "epoll_create",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "eventfd",
+    "eventfd2",
+    "getpeername",
+    "getsockname",
+    "getsockopt",
+    "listen",
+    "mq_getsetattr",
+    "mq_notify",
+    "mq_open",
+    "mq_timedreceive",
+    "mq_timedsend",
+    "mq_unlink",
+    "msgctl",
+    "msgget",
+    "msgrcv",
+    "msgsnd",
+    "pipe",
+    "pipe2",
+    "poll",
+    "ppoll",
+    "pselect6",
+    "recvfrom",
+    "recvmmsg",
+    "recvmsg",
+    "select",
+    "semctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "sendmmsg",
+    "sendmsg",
+    "sendto",
+    "setsockopt",
+    "shmat",
+    "shmctl",
+    "shmdt",
+    "shmget",
+    "shutdown",
+    "socket",
+    "socketpair",
+};
+
+/* Refused as not permitted, instead of not there. */
+static const char *const refused[] = {
+    "acct",
+    "add_key",
+    "adjtimex",
+    "bpf",
+    "chroot",
+    "clock_adjtime",
+    "clock_settime",
+    "delete_module",
+    "fanotify_init",
+    "fanotify_mark",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "init_module",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "ioperm",
+    "iopl",
+    "kcmp",
+    "kexec_file_load",
+    "kexec_load",
+    "keyctl",
+    "lookup_dcookie",
+    "mbind",
+    "migrate_pages",
+    "modify_ldt",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "move_pages",
+    "name_to_handle_at",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_madvise",
+    "process_mrelease",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "request_key",
+    "set_mempolicy",
+    "setdomainname",
+    "sethostname",
+    "setns",
+    "settimeofday",
+    "swapoff",
+    "swapon",
+    "syslog",
+    "umount2",
+    "unshare",
+    "userfaultfd",
+    "vhangup",
+};
+
+/* Extended attributes would be another way to take read permission away (access lists). */
+static const char *const unsupported[] = {
+    "fremovexattr", "fsetxattr", "lremovexattr", "lsetxattr", "removexattr", "setxattr",
+};
+
+#define MASKED(argument, mask, value) SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, mask, value)
+#define DIFFERS(argument, value)      SCMP_CMP64(argument, SCMP_CMP_NE, value)
+#define ABOVE(argument, value)        SCMP_CMP64(argument, SCMP_CMP_GT, value)
+
+/* Executable by its owner, but not readable. */
+#define UNREADABLE(argument) MASKED(argument, S_IXUSR | S_IRUSR, S_IXUSR)
+#define CREATES(argument)    MASKED(argument, O_CREAT, O_CREAT)
+#define UNNAMED(argument)    MASKED(argument, (O_TMPFILE & ~O_DIRECTORY), (O_TMPFILE & ~O_DIRECTORY))
+
+struct condition {
+    const char *name;
+    int error; /* 0: pretend success */
+    unsigned count;
+    struct scmp_arg_cmp compare[2];
+};
+
+/* The other process that a call means, NULL terms left out. */
+static const struct condition conditions[] = {
+    {"chmod", EPERM, 1, {UNREADABLE(1)}},
+    {"fchmod", EPERM, 1, {UNREADABLE(1)}},
+    {"fchmodat", EPERM, 1, {UNREADABLE(2)}},
+    {"creat", EPERM, 1, {UNREADABLE(1)}},
+    {"mknod", EPERM, 1, {UNREADABLE(1)}},
+    {"mknodat", EPERM, 1, {UNREADABLE(2)}},
+    {"open", EPERM, 2, {CREATES(1), UNREADABLE(2)}},
+    {"open", EPERM, 2, {UNNAMED(1), UNREADABLE(2)}},
+    {"openat", EPERM, 2, {CREATES(2), UNREADABLE(3)}},
+    {"openat", EPERM, 2, {UNNAMED(2), UNREADABLE(3)}},
+    {"umask", EPERM, 1, {MASKED(0, S_IRUSR, S_IRUSR)}},
+
+    {"prlimit64", EPERM, 2, {DIFFERS(0, 0), DIFFERS(2, 0)}},
+    {"prlimit64", 0, 2, {MASKED(1, LOW, RLIMIT_CORE), DIFFERS(2, 0)}},
+    {"setrlimit", 0, 1, {MASKED(0, LOW, RLIMIT_CORE)}},
+    {"setpriority", EPERM, 1, {DIFFERS(1, 0)}},
+    {"setpriority", EPERM, 1, {MASKED(0, LOW, PRIO_USER)}},
+    {"ioprio_set", EPERM, 1, {DIFFERS(1, 0)}},
+    {"ioprio_set", EPERM, 1, {MASKED(0, LOW, 3)}},
+    {"sched_setattr", EPERM, 1, {DIFFERS(0, 0)}},
+    {"sched_setparam", EPERM, 1, {DIFFERS(0, 0)}},
+    {"sched_setscheduler", EPERM, 1, {DIFFERS(0, 0)}},
+
+    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCSTI)}},
+    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCLINUX)}},
+
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWNS, CLONE_NEWNS)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWCGROUP, CLONE_NEWCGROUP)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWUTS, CLONE_NEWUTS)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWIPC, CLONE_NEWIPC)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWUSER, CLONE_NEWUSER)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWPID, CLONE_NEWPID)}},
+    {"clone", EPERM, 1, {MASKED(0, CLONE_NEWNET, CLONE_NEWNET)}},
+};
+
+/* Families between 0 and AF_INET6 that are neither of the three that are left. */
+static const int families[] = {AF_AX25,   AF_IPX,    AF_APPLETALK, AF_NETROM,
+                               AF_BRIDGE, AF_ATMPVC, AF_X25};
+
+static int add_rule(scmp_filter_ctx context, uint32_t action, const char *name, unsigned count,
+                    const struct scmp_arg_cmp *compare)
+{
+    int number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR)
+        return 0;
+    int result = seccomp_rule_add_array(context, action, number, count, compare);
+    /* A call that this architecture does not have needs no rule. */
+    return result == -EDOM ? 0 : result;
+}
+
+static int add_names(scmp_filter_ctx context, uint32_t action, const char *const *names,
+                     size_t count)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = add_rule(context, action, names[i], 0, NULL);
+    return result;
+}
+
+static int add_calls(scmp_filter_ctx context)
+{
+    const struct scmp_arg_cmp plain = SCMP_CMP64(0, SCMP_CMP_EQ, 0);
+    const struct scmp_arg_cmp query = MASKED(0, LOW, LOW);
+    int result = add_names(context, SCMP_ACT_ALLOW, allowed, AR_COUNT(allowed));
+    if (result == 0)
+        result = add_names(context, REFUSE(EPERM), refused, AR_COUNT(refused));
+    if (result == 0)
+        result = add_names(context, REFUSE(EOPNOTSUPP), unsupported, AR_COUNT(unsupported));
+    if (result == 0)
+        result = add_rule(context, SCMP_ACT_ALLOW, "personality", 1, &plain);
+    return result == 0 ? add_rule(context, SCMP_ACT_ALLOW, "personality", 1, &query) : result;
+}
+
+static int add_families(scmp_filter_ctx context, const char *name)
+{
+    const struct scmp_arg_cmp above = ABOVE(0, AF_INET6);
+    int result = add_rule(context, REFUSE(EAFNOSUPPORT), name, 1, &above);
+    for (size_t i = 0; result == 0 && i < AR_COUNT(families); i++) {
+        const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_EQ, (uint64_t)families[i]);
+        result = add_rule(context, REFUSE(EAFNOSUPPORT), name, 1, &family);
+    }
+    return result;
+}
+
+static int add_conditions(scmp_filter_ctx context)
+{
+    int result = add_families(context, "socket");
+    if (result == 0)
+        result = add_families(context, "socketpair");
+    for (size_t i = 0; result == 0 && i < AR_COUNT(conditions); i++)
+        result = add_rule(context, REFUSE((uint32_t)conditions[i].error), conditions[i].name,
+                          conditions[i].count, conditions[i].compare);
+    return result;
+}
+
+/* The program that libseccomp makes of a context, through a memory file. */
+static int export_program(scmp_filter_ctx context, struct sock_fprog *out)
+{
+    struct stat status;
+    AR_AUTO_CLOSE int fd = memfd_create("filter", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int result = seccomp_export_bpf(context, fd);
+    if (result < 0)
+        return result;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    size_t length = (size_t)status.st_size;
+    if (length == 0 || length / sizeof(struct sock_filter) > BPF_MAXINSNS)
+        return -E2BIG;
+    AR_AUTO_FREE struct sock_filter *program = malloc(length);
+    if (!program)
+        return -ENOMEM;
+    if (pread(fd, program, length, 0) != (ssize_t)length)
+        return -EIO;
+    *out = (struct sock_fprog){.len = (unsigned short)(length / sizeof(*program)),
+                               .filter = AR_TAKE(program)};
+    return 0;
+}
+
+static int compile(uint32_t otherwise, int (*add)(scmp_filter_ctx), struct sock_fprog *out)
+{
+    scmp_filter_ctx context = seccomp_init(otherwise);
+    if (!context)
+        return -ENOMEM;
+    int result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    if (result == 0)
+        result = add(context);
+    if (result == 0)
+        result = export_program(context, out);
+    seccomp_release(context);
+    return result;
+}
+
+int filter_compile(struct filter *out)
+{
+    *out = (struct filter){0};
+    int result = compile(REFUSE(ENOSYS), add_calls, &out->calls);
+    if (result == 0)
+        result = compile(SCMP_ACT_ALLOW, add_conditions, &out->conditions);
+    if (result < 0)
+        filter_free(out);
+    return result;
+}
+
+void filter_free(struct filter *filter)
+{
+    free(filter->calls.filter);
+    free(filter->conditions.filter);
+    *filter = (struct filter){0};
+}
+
+int filter_install(const struct filter *filter)
+{
+    /* The conditions first: the list does not keep anybody from adding a filter. */
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter->conditions) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter->calls) < 0)
+        return -errno;
+    return 0;
+}

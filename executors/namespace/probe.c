@@ -1,0 +1,313 @@
+/*
+ * probe.c - finds out what can be enforced on this host, and writes the envelope from that.
+ *
+ * Everything that is advertised has just happened: the walls were attacked from inside, each limit
+ * was run into, each language ran its sample, all in sandboxes made exactly as those of a run. What
+ * did not hold is left out of the envelope; walls that do not hold end the executor.
+ */
+#include "executors/namespace/probe.h"
+
+#include "build_config.h"
+#include "executors/namespace/attack.h"
+#include "executors/namespace/provider.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#define NAME              "namespace"
+#define ALL_MS            9000 /* the contract gives ten seconds */
+#define ONE_MS            4000
+#define VERSION_BYTES     128
+#define MAX_OPEN_FILES    65536
+#define MAX_PROCESSES     4096
+#define MAX_CPU_MS        86400000
+#define MAX_SCRATCH_BYTES (1ll << 30)
+
+/* What the limits are tried with. */
+#define TRY_PROCESSES     6
+#define TRY_OPEN_FILES    24
+#define TRY_SCRATCH_BYTES (1 << 20)
+#define TRY_CPU_MS        60
+#define CPU_OVERSHOOT_US  250000
+
+struct probe {
+    struct slot slot;
+    const struct languages *languages;
+    int program;         /* this executor's own binary */
+    int64_t deadline_ms; /* monotonic */
+    json_t *offered;     /* languages, owned */
+    json_t *limits;      /* owned */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- one sandbox ------------------------------------------------------------------------------ */
+
+/* Runs an order and waits for its end. 0 with the report, 1 when it took too long, or negative with
+ * *failure set. */
+static int try_order(struct probe *probe, const struct inside_order *order, struct report *report,
+                     struct failure *failure)
+{
+    struct sandbox sandbox;
+    int64_t left_ms = probe->deadline_ms - now_ms();
+    if (left_ms <= 0)
+        return 1;
+    int result = sandbox_start(&probe->slot, order, &sandbox, failure);
+    if (result < 0)
+        return result;
+    struct pollfd end = {.fd = sandbox.pidfd, .events = POLLIN};
+    bool late = poll(&end, 1, left_ms < ONE_MS ? (int)left_ms : ONE_MS) == 0;
+    if (late)
+        sandbox_kill(&sandbox);
+    result = sandbox_finish(&probe->slot, &sandbox, report, failure);
+    if (late || result < 0)
+        return late ? 1 : result;
+    return failure->step == STEP_NONE ? 0 : -EIO;
+}
+
+/* Runs one of our own attacks as the code of a sandbox. */
+static int try_attack(struct probe *probe, const char *name, enum limit limit, long granted,
+                      struct report *report, struct failure *failure)
+{
+    char program[] = NAME, verb[] = "attack", kind[16], amount[24];
+    char *arguments[] = {program, verb, kind, amount, NULL}, *env[] = {NULL};
+    struct spec spec = {.grant = {.network = NETWORK_NONE}};
+    const int null = probe->slot.null;
+    struct inside_order order = {.slot = &probe->slot,
+                                 .spec = &spec,
+                                 .code_file = "attack",
+                                 .run = arguments,
+                                 .env = env,
+                                 .program = probe->program,
+                                 .streams = {null, null, null, -1}};
+
+    (void)snprintf(kind, sizeof(kind), "%s", name);
+    (void)snprintf(amount, sizeof(amount), "%ld", granted);
+    if (granted > 0) {
+        spec.grant.limits.has[limit] = true;
+        spec.grant.limits.value[limit] = granted;
+    }
+    return try_order(probe, &order, report, failure);
+}
+
+static int try_walls(struct probe *probe)
+{
+    struct report report;
+    struct failure failure = {0};
+    int result = try_attack(probe, "walls", LIMIT_COUNT, 0, &report, &failure);
+    if (result < 0) {
+        step_tell(&failure);
+        return result;
+    }
+    if (result == 0 && report.outcome == OUTCOME_EXITED && report.exit_code == 0)
+        return 0;
+    (void)fprintf(stderr, "auditrun-executor-namespace: a sandbox does not hold here: %s\n",
+                  attack_word(report.exit_code));
+    return -EPERM;
+}
+
+/* ---- limits ----------------------------------------------------------------------------------- */
+
+static int64_t resource_max(__rlimit_resource_t resource, int64_t most)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) < 0)
+        return 0;
+    return limit.rlim_max < (rlim_t)most ? (int64_t)limit.rlim_max : most;
+}
+
+static int64_t scratch_max(void)
+{
+    struct sysinfo info;
+    if (sysinfo(&info) < 0)
+        return 0;
+    int64_t half = (int64_t)info.totalram * info.mem_unit / 2;
+    return half < MAX_SCRATCH_BYTES ? half : MAX_SCRATCH_BYTES;
+}
+
+/* Is the limit on processor time kept, also by code that hides from the usual accounts? */
+static bool processor_holds(const struct probe *probe, const struct report *report,
+                            int64_t before_us)
+{
+    int64_t used_us = slot_processor_us(&probe->slot) - before_us;
+    return before_us >= 0 && report->outcome == OUTCOME_LIMIT && report->limit == LIMIT_CPU_MS &&
+           used_us < TRY_CPU_MS * 1000 + CPU_OVERSHOOT_US;
+}
+
+static int try_limits(struct probe *probe)
+{
+    const struct {
+        enum limit limit;
+        const char *attack;
+        long granted;
+        int64_t most;
+    } table[] = {
+        {LIMIT_CPU_MS, "processor", TRY_CPU_MS, MAX_CPU_MS},
+        {LIMIT_PROCESSES, "processes", TRY_PROCESSES,
+         resource_max(RLIMIT_NPROC, MAX_PROCESSES + SLOT_OWN_PROCESSES) - SLOT_OWN_PROCESSES},
+        {LIMIT_OPEN_FILES, "open_files", TRY_OPEN_FILES,
+         resource_max(RLIMIT_NOFILE, MAX_OPEN_FILES)},
+        {LIMIT_SCRATCH_BYTES, "scratch", TRY_SCRATCH_BYTES, scratch_max()},
+    };
+    for (size_t i = 0; i < AR_COUNT(table); i++) {
+        struct report report = {0};
+        struct failure failure = {0};
+        int64_t before_us = slot_processor_us(&probe->slot);
+        if (table[i].limit == LIMIT_CPU_MS && before_us < 0)
+            continue;
+        int result =
+            try_attack(probe, table[i].attack, table[i].limit, table[i].granted, &report, &failure);
+        bool held =
+            result == 0 && (table[i].limit == LIMIT_CPU_MS
+                                ? processor_holds(probe, &report, before_us)
+                                : report.outcome == OUTCOME_EXITED && report.exit_code == 0);
+        if (held && table[i].most > 0 &&
+            json_object_set_new(probe->limits, limit_word(table[i].limit),
+                                json_integer(table[i].most)) < 0)
+            return -ENOMEM;
+        if (!held)
+            (void)fprintf(stderr,
+                          "auditrun-executor-namespace: not offered: limits.%s, it does "
+                          "not hold here\n",
+                          limit_word(table[i].limit));
+    }
+    return 0;
+}
+
+/* ---- languages -------------------------------------------------------------------------------- */
+
+/* The first line that the sample printed, as far as it is printable. */
+static void read_version(int fd, char version[VERSION_BYTES + 1])
+{
+    ssize_t got = read(fd, version, VERSION_BYTES);
+    size_t length = 0;
+    while (got > 0 && length < (size_t)got && version[length] >= ' ' && version[length] <= '~')
+        length++;
+    version[length] = '\0';
+}
+
+/* 0: it ran; 1: it did not; negative: failed. */
+static int try_sample(struct probe *probe, const struct language *language, const int pipe_ends[2],
+                      const char **why)
+{
+    struct spec spec = {.language = language->name,
+                        .code = {.data = language->sample, .length = strlen(language->sample)},
+                        .grant = {.network = NETWORK_NONE}};
+    const int streams[] = {probe->slot.null, pipe_ends[1], probe->slot.null, -1};
+    struct inside_order order;
+    struct report report;
+    struct failure failure = {0};
+
+    int result =
+        provider_make_order(&probe->slot, probe->languages, &spec, streams, &order, &failure);
+    if (result < 0)
+        return result;
+    result = try_order(probe, &order, &report, &failure);
+    provider_free_order(&order);
+    *why = result > 0                                 ? "its sample took too long"
+           : failure.step == STEP_EXEC                ? "its program cannot be started"
+           : result < 0                               ? step_word(failure.step)
+           : report.outcome == OUTCOME_COMPILE_FAILED ? "its sample does not compile"
+                                                      : "its sample failed";
+    return result == 0 && report.outcome == OUTCOME_EXITED && report.exit_code == 0 ? 0 : 1;
+}
+
+static int try_language(struct probe *probe, const struct language *language)
+{
+    int ends[2];
+    char version[VERSION_BYTES + 1];
+    const char *why = "";
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    int result = try_sample(probe, language, ends, &why);
+    (void)close(ends[1]);
+    read_version(ends[0], version);
+    (void)close(ends[0]);
+    if (result == 0 &&
+        json_array_append_new(probe->offered, json_pack("{s:s, s:s}", "name", language->name,
+                                                        "version", version)) < 0)
+        return -ENOMEM;
+    if (result > 0)
+        (void)fprintf(stderr, "auditrun-executor-namespace: not offered: %s, %s\n", language->name,
+                      why);
+    return result < 0 ? result : 0;
+}
+
+static int try_languages(struct probe *probe)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < probe->languages->count; i++)
+        result = try_language(probe, &probe->languages->items[i]);
+    return result;
+}
+
+/* ---- the envelope ----------------------------------------------------------------------------- */
+
+/* Facts for people. */
+static json_t *isolation(const struct slot *slot)
+{
+    struct utsname name;
+    if (uname(&name) < 0)
+        return NULL;
+    return json_pack("{s:b, s:s, s:b, s:b, s:b, s:s, s:s, s:s}", "user_namespace", 1, "host_uid",
+                     slot->own_uid ? "own for each slot" : "the daemon's", "host_groups",
+                     !slot->own_groups, "own_clock", slot->own_clock, "landlock", 0, "seccomp",
+                     "allow-list", "root", "the host's /usr, read-only", "kernel", name.release);
+}
+
+static int print(const struct probe *probe)
+{
+    AR_AUTO_JSON json_t *envelope = json_pack(
+        "{s:i, s:s, s:s, s:O, s:[s], s:b, s:b, s:{s:b, s:b}, s:O, s:o}", "contract",
+        ENVELOPE_CONTRACT, "name", NAME, "version", AR_VERSION, "languages", probe->offered,
+        "network", network_mode_word(NETWORK_NONE), "data_api", 0, "secrets", 0, "filesystem",
+        "read", 0, "write", 0, "limits", probe->limits, "isolation", isolation(&probe->slot));
+    AR_AUTO_FREE char *text = envelope ? json_dumps(envelope, JSON_COMPACT) : NULL;
+    if (!text)
+        return -ENOMEM;
+    return puts(text) < 0 || fflush(stdout) != 0 ? -EIO : 0;
+}
+
+static int find_out(struct probe *probe)
+{
+    int result = try_walls(probe);
+    if (result == 0)
+        result = try_limits(probe);
+    if (result == 0)
+        result = try_languages(probe);
+    return result == 0 ? print(probe) : result;
+}
+
+int probe_print(const struct slot_options *options, const struct languages *languages)
+{
+    struct failure failure = {0};
+    struct probe probe = {.languages = languages,
+                          .deadline_ms = now_ms() + ALL_MS,
+                          .program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+                          .offered = json_array(),
+                          .limits = json_object()};
+
+    int result = probe.program < 0               ? -errno
+                 : probe.offered && probe.limits ? slot_enter(&probe.slot, options, &failure)
+                                                 : -ENOMEM;
+    if (failure.step != STEP_NONE)
+        step_tell(&failure);
+    if (result == 0)
+        result = find_out(&probe);
+    json_decref(probe.offered);
+    json_decref(probe.limits);
+    base_close(&probe.program);
+    return result;
+}
