@@ -17,7 +17,7 @@ struct reader_filter {
     int64_t since, until; /* received_at in us since the epoch, since <= t < until */
     int64_t limit;        /* the newest so many rows; RECORD_NULL: all */
 };
-#define READER_FILTER_ALL                                                                          \
+#define READER_FILTER_ALL \
     ((struct reader_filter){.since = RECORD_NULL, .until = RECORD_NULL, .limit = RECORD_NULL})
 
 enum reader_order {
@@ -27,15 +27,21 @@ enum reader_order {
 
 /* Same URLs as sink_open(). 0 with *out owned, 1 when the store says no (message), 2 when the URL is
  * of no known form, -errno. */
-int reader_open(const char *url, struct reader **out, char message[READER_MESSAGE_BYTES]) AR_MUST_CHECK;
+int reader_open(const char *url, struct reader **out,
+                char message[READER_MESSAGE_BYTES]) AR_MUST_CHECK;
 void reader_close(struct reader *reader);
 
 /* Starts a query; one at a time. 0, 1 (reader_message()), -errno. */
 int reader_query(struct reader *reader, const struct reader_filter *filter,
                  enum reader_order order) AR_MUST_CHECK;
-/* The next row: 0 with *out owned, 1 at the end, 2 when the store failed or a row cannot even be
- * read (reader_message()), -errno. */
+/* Until thawed (or closed) this reader sees the ledger as it is now, whatever is appended meanwhile.
+ * Ends a query that is going on. 0, 2 store failed, -errno. */
+int reader_freeze(struct reader *reader) AR_MUST_CHECK;
+void reader_thaw(struct reader *reader);
+/* The next row: 0 with *out owned, 1 at the end, 2 when the store failed (reader_message()),
+ * READER_UNREADABLE when a column of the row does not have its form, -errno. */
 int reader_next(struct reader *reader, struct record **out) AR_MUST_CHECK;
+#define READER_UNREADABLE 3
 const char *reader_message(const struct reader *reader);
 
 /* The head that the store keeps for a writer: 0, 1 when there is none, 2 store failed, -errno. */

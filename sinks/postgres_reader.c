@@ -1,0 +1,221 @@
+/*
+ * postgres_reader.c - reads a PostgreSQL ledger row by row: libpq's single-row mode, in the binary
+ * formats, so that the memory stays flat and no setting of the server changes what is read.
+ */
+#include "sinks/postgres_reader.h"
+
+#include "sinks/columns.h"
+#include "sinks/postgres_row.h"
+#include "sinks/reader_ops.h"
+#include "sinks/reader_sql.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct reader_sql_dialect dialect = {.table = "auditrun.runs",
+                                                  .text = "$%zu::text",
+                                                  .uuid = "$%zu::uuid",
+                                                  .time = "$%zu::timestamptz"};
+
+struct postgres_reader {
+    struct reader reader;
+    PGconn *pg;
+    bool querying; /* results are to come */
+};
+
+static void result_cleanup(PGresult **result)
+{
+    PQclear(*result);
+}
+#define AUTO_RESULT AR_CLEANUP(result_cleanup)
+
+static int say(struct postgres_reader *reader, int code)
+{
+    char *message = reader->reader.message;
+    const char *text = PQerrorMessage(reader->pg);
+    (void)snprintf(message, READER_MESSAGE_BYTES, "%s", text ? text : "");
+    message[strcspn(message, "\n")] = '\0';
+    return code;
+}
+
+/* Stops a query that was not read to its end, without reading the rest of a big table. */
+static void end_query(struct postgres_reader *reader)
+{
+    PGresult *result;
+    if (!reader->querying)
+        return;
+    PGcancel *cancel = PQgetCancel(reader->pg);
+    char ignored[256];
+    if (cancel)
+        (void)PQcancel(cancel, ignored, sizeof(ignored));
+    PQfreeCancel(cancel);
+    while ((result = PQgetResult(reader->pg)))
+        PQclear(result);
+    reader->querying = false;
+}
+
+/* Rows of a small query, all at once: NULL when it failed. */
+static PGresult *fetch(struct postgres_reader *reader, const char *sql, const char *const *values,
+                       int count)
+{
+    end_query(reader);
+    PGresult *result = PQexecParams(reader->pg, sql, count, NULL, values, NULL, NULL, 0);
+    if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+        return result;
+    PQclear(result);
+    return NULL;
+}
+
+static int postgres_freeze(struct reader *base)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    AUTO_RESULT PGresult *begun =
+        fetch(reader, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, 0);
+    /* The moment that it sees is that of its first query. */
+    AUTO_RESULT PGresult *first =
+        begun ? fetch(reader, "SELECT 1 FROM auditrun.writers LIMIT 1", NULL, 0) : NULL;
+    return first ? 0 : say(reader, 2);
+}
+
+static void postgres_thaw(struct reader *base)
+{
+    PQclear(fetch((struct postgres_reader *)base, "COMMIT", NULL, 0));
+}
+
+static int postgres_query(struct reader *base, const struct reader_filter *filter,
+                          enum reader_order order)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    AR_CLEANUP(reader_sql_free) struct reader_sql sql;
+    end_query(reader);
+    int rc = reader_sql_build(&dialect, filter, order, &sql);
+    if (rc < 0)
+        return rc;
+    if (!PQsendQueryParams(reader->pg, sql.text, (int)sql.count, NULL, sql.values, NULL, NULL, 1) ||
+        !PQsetSingleRowMode(reader->pg))
+        return say(reader, 1);
+    reader->querying = true;
+    return 0;
+}
+
+static int postgres_next(struct reader *base, struct record **out)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    if (!reader->querying)
+        return 1;
+    AUTO_RESULT PGresult *result = PQgetResult(reader->pg);
+    int rc;
+    switch (PQresultStatus(result)) {
+    case PGRES_SINGLE_TUPLE:
+        rc = postgres_row_read(result, 0, out);
+        return rc == 1 ? READER_UNREADABLE : rc;
+    case PGRES_TUPLES_OK:
+        end_query(reader);
+        return 1;
+    default:
+        rc = say(reader, 2);
+        end_query(reader);
+        return rc;
+    }
+}
+
+static int postgres_head(struct reader *base, const char *writer, int64_t *seq,
+                         char hash[DIGEST_HEX_BYTES])
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    AUTO_RESULT PGresult *result =
+        fetch(reader, "SELECT seq, hash FROM auditrun.writers WHERE writer = $1::uuid", &writer, 1);
+    if (!result)
+        return say(reader, 2);
+    if (PQntuples(result) == 0)
+        return 1;
+    *seq = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    (void)snprintf(hash, DIGEST_HEX_BYTES, "%s", PQgetvalue(result, 0, 1));
+    return 0;
+}
+
+/* As of the last time that the table was analyzed. */
+static int64_t postgres_estimate(struct reader *base)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    AUTO_RESULT PGresult *result = fetch(reader,
+                                         "SELECT reltuples::int8 FROM pg_catalog.pg_class "
+                                         "WHERE oid = 'auditrun.runs'::regclass",
+                                         NULL, 0);
+    if (!result || PQntuples(result) != 1)
+        return -1;
+    int64_t rows = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    return rows > 0 ? rows : -1;
+}
+
+static int postgres_writers(struct reader *base, struct text_list *writers)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    char sql[1024];
+    (void)snprintf(sql, sizeof(sql), READER_SQL_WRITERS, "auditrun.runs", "auditrun.runs",
+                   "auditrun.writers");
+    AUTO_RESULT PGresult *result = fetch(reader, sql, NULL, 0);
+    if (!result)
+        return say(reader, 2);
+    for (int i = 0; i < PQntuples(result); i++) {
+        int rc = text_list_add(writers, PQgetvalue(result, i, 0));
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void postgres_close(struct reader *base)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    end_query(reader);
+    PQfinish(reader->pg);
+    free(reader);
+}
+
+static const struct reader_ops postgres_reader_ops = {
+    .close = postgres_close,
+    .freeze = postgres_freeze,
+    .thaw = postgres_thaw,
+    .query = postgres_query,
+    .next = postgres_next,
+    .head = postgres_head,
+    .estimate = postgres_estimate,
+    .writers = postgres_writers,
+};
+
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    (void)result;
+}
+
+int postgres_reader_open(const char *conninfo, struct reader **out,
+                         char message[READER_MESSAGE_BYTES])
+{
+    const char *const names[] = {"dbname", "client_encoding", "fallback_application_name", NULL};
+    const char *const values[] = {conninfo, "UTF8", "auditrun", NULL};
+    struct postgres_reader *reader = calloc(1, sizeof(*reader));
+    if (!reader)
+        return -ENOMEM;
+    reader->reader.ops = &postgres_reader_ops;
+    reader->pg = PQconnectdbParams(names, values, 1);
+    if (!reader->pg) {
+        free(reader);
+        return -ENOMEM;
+    }
+    (void)PQsetNoticeReceiver(reader->pg, ignore_notice, NULL);
+    AUTO_RESULT PGresult *path =
+        fetch(reader, "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false)", NULL, 0);
+    AUTO_RESULT PGresult *there =
+        path ? fetch(reader, "SELECT 1 FROM auditrun.migrations LIMIT 1", NULL, 0) : NULL;
+    if (there) {
+        *out = &reader->reader;
+        return 0;
+    }
+    (void)say(reader, 1);
+    (void)snprintf(message, READER_MESSAGE_BYTES, "%s", reader->reader.message);
+    postgres_close(&reader->reader);
+    return 1;
+}
