@@ -55,7 +55,8 @@ static int print_stream(const struct order *order, const json_t *result, const c
     if (open_line)
         (void)fputc('\n', stream);
     if (json_is_true(json_object_get(content, "truncated")) && !order->quiet)
-        (void)message_error(0, "%s was cut at the limit of the run (--output-limit)", member);
+        (void)message_error(0, "%s was cut: the run had no more room for output (--output-limit)",
+                            member);
     return 0;
 }
 

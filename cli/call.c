@@ -139,7 +139,8 @@ int call_daemon(const struct call_options *options, enum rpc_method method, cons
         return code;
     int64_t deadline = client_deadline(CALL_ANSWER_MS);
     struct client_answer answer = {0};
-    int rc = client_send(client, "1", method, params, deadline);
+    AR_AUTO_JSON json_t *none = json_object();
+    int rc = client_send(client, "1", method, params ? params : none, deadline);
     if (rc == CLIENT_OK)
         rc = client_receive(client, deadline, &answer);
     if (rc != CLIENT_OK)

@@ -107,6 +107,27 @@ static char *list_text(const json_t *list)
     return fclose(stream) == 0 ? AR_TAKE(joined) : NULL;
 }
 
+/* "name value, name value" */
+static char *object_text(const json_t *object)
+{
+    AR_AUTO_FREE char *joined = NULL;
+    size_t length = 0;
+    const char *name, *comma = "";
+    json_t *value;
+    FILE *stream = open_memstream(&joined, &length);
+    if (!stream)
+        return NULL;
+    json_object_foreach((json_t *)object, name, value) {
+        AR_AUTO_FREE char *label = terminal_escape(name, strlen(name));
+        AR_AUTO_FREE char *text = show_value(name, value);
+        (void)fprintf(stream, "%s%s %s", comma, label ? label : "?", text ? text : "?");
+        comma = ", ";
+    }
+    if (json_object_size(object) == 0)
+        (void)fputs("nothing", stream);
+    return fclose(stream) == 0 ? AR_TAKE(joined) : NULL;
+}
+
 char *show_value(const char *name, const json_t *value)
 {
     if (json_is_string(value))
@@ -117,6 +138,8 @@ char *show_value(const char *name, const json_t *value)
         return list_text(value);
     if (json_is_boolean(value))
         return strdup(json_is_true(value) ? "yes" : "no");
+    if (json_is_object(value))
+        return object_text(value);
     if (!value || json_is_null(value))
         return strdup("nothing");
     AR_AUTO_FREE char *text = json_dumps(value, JSON_ENCODE_ANY);
@@ -140,17 +163,31 @@ void show_line(const struct terminal *terminal, const char *label, const char *t
     print_line(terminal, 0, label, escaped ? escaped : "?", style);
 }
 
+/* A list of objects: one line each. */
+static void show_list(const struct terminal *terminal, int indent, const char *label,
+                      const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        AR_AUTO_FREE char *text = show_value("", json_array_get(list, i));
+        print_line(terminal, indent, i == 0 ? label : "", text ? text : "?", TERMINAL_PLAIN);
+    }
+}
+
 static void show_members(const struct terminal *terminal, int indent, const json_t *object)
 {
     const char *name;
     json_t *value;
-    /* deeper than a label is wide: one line of JSON is clearer */
+    /* so deep that labels have no room: one line is clearer */
     bool flat = indent >= 8;
     json_object_foreach((json_t *)object, name, value) {
         AR_AUTO_FREE char *label = terminal_escape(name, strlen(name));
         if (json_is_object(value) && json_object_size(value) > 0 && !flat) {
             print_line(terminal, indent, label ? label : "?", "", TERMINAL_PLAIN);
             show_members(terminal, indent + 2, value);
+            continue;
+        }
+        if (json_is_object(json_array_get(value, 0))) {
+            show_list(terminal, indent, label ? label : "?", value);
             continue;
         }
         AR_AUTO_FREE char *text = show_value(name, value);

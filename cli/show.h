@@ -18,8 +18,8 @@ const char *show_time(int64_t us, char out[SHOW_TEXT_BYTES]);
 
 enum terminal_style show_status_style(enum status status);
 
-/* A JSON value in few words: text as it is, lists with commas, "nothing" for null, the rest as JSON;
- * a number whose name ends in _bytes, _ms or _us with its unit. Escaped; malloc'd, NULL when out of
+/* A JSON value in few words: text as it is, lists and members with commas, "nothing" for null; a
+ * number whose name ends in _bytes, _ms or _us with its unit. Escaped; malloc'd, NULL when out of
  * memory. */
 char *show_value(const char *name, const json_t *value) AR_MUST_CHECK;
 

@@ -49,13 +49,13 @@ static json_t *build_params(const struct record_options *options, const char *ru
     return failed ? NULL : AR_TAKE(params);
 }
 
-static int print(const json_t *result)
+static int print(const json_t *value)
 {
     AR_CLEANUP(record_cleanup) struct record *record = NULL;
     struct terminal terminal;
     struct fault fault = {0};
     terminal_open(&terminal, stdout);
-    int rc = record_from_json(result, false, &record, &fault);
+    int rc = record_from_json(value, false, &record, &fault);
     if (rc == 0)
         rc = show_record(&terminal, record);
     else if (rc > 0)
@@ -73,7 +73,9 @@ static int ask(const struct record_options *options, const char *run_id)
     int code = call_daemon(&options->call, RPC_METHOD_RECORD, params, &result);
     if (code != EXIT_CODE_OK)
         return code;
-    return options->call.json ? call_print_json(result) : print(result);
+    const json_t *record = json_object_get(result, "record");
+    const json_t *value = json_is_object(record) ? record : result;
+    return options->call.json ? call_print_json(value) : print(value);
 }
 
 static bool is_named(const struct record_options *options, const struct options_rest *rest)
