@@ -34,9 +34,10 @@ static int output_failed(int rc, const char *what)
     return message_error(EXIT_CODE_OUTPUT, "cannot write %s: %s", what, strerror(-rc));
 }
 
-/* One of the code's two streams; nothing when the result has none. 0 or an exit code. */
+/* One of the code's two streams; nothing when the result has none. *open_line: its last line has no
+ * end. 0 or an exit code. */
 static int print_stream(const struct order *order, const json_t *result, const char *member,
-                        FILE *stream)
+                        FILE *stream, bool *open_line)
 {
     const json_t *content = json_object_get(result, member);
     struct terminal terminal;
@@ -47,13 +48,10 @@ static int print_stream(const struct order *order, const json_t *result, const c
     int rc = decode(content, &bytes);
     if (rc == 0 && bytes.length > 0)
         rc = terminal_write(&terminal, bytes.data, bytes.length, order->raw);
-    bool open_line =
-        rc == 0 && terminal.is_terminal && bytes.length > 0 && bytes.data[bytes.length - 1] != '\n';
+    *open_line = rc == 0 && bytes.length > 0 && bytes.data[bytes.length - 1] != '\n';
     bytes_free(&bytes);
     if (rc != 0)
         return output_failed(rc, member);
-    if (open_line)
-        (void)fputc('\n', stream);
     if (json_is_true(json_object_get(content, "truncated")) && !order->quiet)
         (void)message_error(0, "%s was cut: the run had no more room for output (--output-limit)",
                             member);
@@ -171,11 +169,17 @@ static int integer_or_zero(const json_t *result, const char *member)
 static int print_for_people(const struct order *order, const json_t *result, enum status status,
                             enum reason reason)
 {
-    int code = print_stream(order, result, "stdout", stdout);
-    int second = print_stream(order, result, "stderr", stderr);
-    bool verdict = order->verbose || !ended_by_itself(status) || isatty(STDERR_FILENO) == 1;
-    if (verdict && !order->quiet)
+    bool out_open = false, err_open = false;
+    bool on_terminal = isatty(STDERR_FILENO) == 1;
+    int code = print_stream(order, result, "stdout", stdout, &out_open);
+    int second = print_stream(order, result, "stderr", stderr, &err_open);
+    bool verdict = order->verbose || !ended_by_itself(status) || on_terminal;
+    if (verdict && !order->quiet) {
+        /* it begins a line of its own, also behind an output that does not end its last one */
+        if (err_open || (out_open && on_terminal && isatty(STDOUT_FILENO) == 1))
+            (void)fputc('\n', stderr);
         print_verdict(result, status, reason);
+    }
     return code ? code : second;
 }
 

@@ -37,9 +37,12 @@ const char *show_duration(int64_t us, char out[SHOW_TEXT_BYTES])
         (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " ms", us / 1000);
     else if (us < 120 * INT64_C(1000000))
         (void)snprintf(out, SHOW_TEXT_BYTES, "%.2f s", (double)us / 1e6);
-    else
+    else if (us < 7200 * INT64_C(1000000))
         (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " min %" PRId64 " s", us / 60000000,
                        us / 1000000 % 60);
+    else
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " h %" PRId64 " min", us / 3600000000,
+                       us / 60000000 % 60);
     return out;
 }
 
@@ -107,6 +110,24 @@ static char *list_text(const json_t *list)
     return fclose(stream) == 0 ? AR_TAKE(joined) : NULL;
 }
 
+/* A member's name as a label: "wall_ms" is "wall", because its value is shown with its unit. Escaped;
+ * malloc'd, NULL when out of memory. */
+static char *label_of(const char *name)
+{
+    static const char *const units[] = {"_ms", "_us", "_bytes"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < AR_COUNT(units); i++)
+        if (ends_with(name, units[i]) && length > strlen(units[i])) {
+            length -= strlen(units[i]);
+            break;
+        }
+    char *label = terminal_escape(name, length);
+    for (char *c = label; c && *c; c++)
+        if (*c == '_')
+            *c = ' ';
+    return label;
+}
+
 /* "name value, name value" */
 static char *object_text(const json_t *object)
 {
@@ -118,7 +139,7 @@ static char *object_text(const json_t *object)
     if (!stream)
         return NULL;
     json_object_foreach((json_t *)object, name, value) {
-        AR_AUTO_FREE char *label = terminal_escape(name, strlen(name));
+        AR_AUTO_FREE char *label = label_of(name);
         AR_AUTO_FREE char *text = show_value(name, value);
         (void)fprintf(stream, "%s%s %s", comma, label ? label : "?", text ? text : "?");
         comma = ", ";
@@ -150,6 +171,12 @@ char *show_value(const char *name, const json_t *value)
 static void print_line(const struct terminal *terminal, int indent, const char *label,
                        const char *text, enum terminal_style style)
 {
+    if (*text == '\0') {
+        (void)fprintf(terminal->stream, "%*s%s%s%s\n", indent, "",
+                      terminal_begin(terminal, TERMINAL_DIM), label,
+                      terminal_end(terminal, TERMINAL_DIM));
+        return;
+    }
     (void)fprintf(terminal->stream, "%*s%s%-*s%s %s%s%s\n", indent, "",
                   terminal_begin(terminal, TERMINAL_DIM), LABEL_COLUMNS - indent, label,
                   terminal_end(terminal, TERMINAL_DIM), terminal_begin(terminal, style), text,
@@ -180,7 +207,7 @@ static void show_members(const struct terminal *terminal, int indent, const json
     /* so deep that labels have no room: one line is clearer */
     bool flat = indent >= 8;
     json_object_foreach((json_t *)object, name, value) {
-        AR_AUTO_FREE char *label = terminal_escape(name, strlen(name));
+        AR_AUTO_FREE char *label = label_of(name);
         if (json_is_object(value) && json_object_size(value) > 0 && !flat) {
             print_line(terminal, indent, label ? label : "?", "", TERMINAL_PLAIN);
             show_members(terminal, indent + 2, value);
