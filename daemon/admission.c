@@ -1,0 +1,156 @@
+/*
+ * admission.c - the one check that every run passes.
+ *
+ * A flat list of named steps in the order in which they are reported: what the client may do, what is
+ * switched off, which executor covers what is asked. The first step that ends the run is its answer,
+ * save that all demands that an envelope does not cover are listed together. Nothing else in the
+ * daemon admits a run, and nothing starts a provider for a run that was not admitted.
+ */
+#include "daemon/admission.h"
+
+#include "daemon/config.h"
+#include "daemon/registry.h"
+
+#include <string.h>
+
+/* Steps return 0: go on, 1: the run has ended, -ENOMEM. */
+typedef int admission_step(struct run *run);
+
+static int check_drain(struct run *run)
+{
+    if (!run->line->draining)
+        return 0;
+    run_end(run, REASON_DRAINING);
+    return 1;
+}
+
+static int check_company(struct run *run)
+{
+    if (config_names_allow(&run->client.policy->companies, run->request->company))
+        return 0;
+    run_end(run, REASON_COMPANY_NOT_ALLOWED);
+    return 1;
+}
+
+static int check_executor(struct run *run)
+{
+    const struct request *request = run->request;
+    const struct config_client *policy = run->client.policy;
+    bool allowed =
+        config_names_allow(&policy->languages, request->language) &&
+        (!request->executor || config_names_allow(&policy->executors, request->executor));
+    if (allowed)
+        return 0;
+    run_end(run, REASON_EXECUTOR_NOT_ALLOWED);
+    return 1;
+}
+
+static bool paths_are_below(const struct text_list *paths, const struct text_list *roots)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        bool below = false;
+        for (size_t k = 0; k < roots->count && !below; k++)
+            below = text_path_is_below(paths->items[i], roots->items[k]);
+        if (!below)
+            return false;
+    }
+    return true;
+}
+
+/* Host paths only below the roots that the configuration allows for this company. */
+static int check_paths(struct run *run)
+{
+    static const struct config_company none;
+    const struct grant *grant = &run->request->grant;
+    const struct config_company *company = config_company(run->line->config, run->request->company);
+    if (!company)
+        company = &none;
+    if (paths_are_below(&grant->read, &company->read) &&
+        paths_are_below(&grant->write, &company->write))
+        return 0;
+    run_end(run, REASON_GRANT_NOT_ALLOWED);
+    return 1;
+}
+
+static int check_switches(struct run *run)
+{
+    const struct config *config = run->line->config;
+    const struct config_company *company = config_company(config, run->request->company);
+    const struct executor *named =
+        run->request->executor ? registry_find(run->line->registry, run->request->executor) : NULL;
+    if (!config->enabled)
+        run_end(run, REASON_GLOBALLY);
+    else if (company && !company->enabled)
+        run_end(run, REASON_COMPANY);
+    else if (!config_language_enabled(config, run->request->language))
+        run_end(run, REASON_LANGUAGE);
+    else if (named && !executor_config(named)->enabled)
+        run_end(run, REASON_EXECUTOR);
+    return run_has_ended(run) ? 1 : 0;
+}
+
+/* May this executor be tried for this run at all? */
+static bool is_candidate(const struct run *run, const struct executor *executor)
+{
+    const struct config_executor *config = executor_config(executor);
+    if (!executor_envelope(executor) || !config->enabled)
+        return false;
+    if (run->request->executor)
+        return strcmp(config->name, run->request->executor) == 0;
+    return config_names_allow(&run->client.policy->executors, config->name);
+}
+
+/* Compares with one executor. 0: it covers all and is chosen; 1: it does not, and its denials stay
+ * with the run if they are the first or fewer; -ENOMEM. */
+static int try_executor(struct run *run, struct executor *executor)
+{
+    struct denials denials;
+    const struct envelope *envelope = executor_envelope(executor);
+    int rc = envelope_compare(envelope, run->request->language, &run->request->grant, &denials);
+    if (rc < 0)
+        return rc;
+    if (run->executor && denials.count >= run->denials.count) {
+        denials_free(&denials);
+        return 1;
+    }
+    denials_free(&run->denials);
+    run->denials = denials;
+    run->executor = executor;
+    memcpy(run->envelope_sha256, envelope->sha256, DIGEST_HEX_BYTES);
+    return denials.count ? 1 : 0;
+}
+
+static int check_envelope(struct run *run)
+{
+    struct executor *executor = NULL;
+    while ((executor = registry_next(run->line->registry, executor))) {
+        if (!is_candidate(run, executor))
+            continue;
+        int rc = try_executor(run, executor);
+        if (rc <= 0)
+            return rc;
+    }
+    run_end(run, run->executor ? REASON_NOT_ENFORCEABLE : REASON_NO_EXECUTOR);
+    return 1;
+}
+
+/* From here on the grant is the effective one: enforced, recorded, returned. */
+static int fill_grant(struct run *run)
+{
+    grant_fill(&run->request->grant, &run->line->config->limits,
+               &executor_envelope(run->executor)->limits);
+    return 0;
+}
+
+void admission_stage(struct run *run, run_done_fn *done)
+{
+    static admission_step *const steps[] = {check_drain, check_company,  check_executor,
+                                            check_paths, check_switches, check_envelope,
+                                            fill_grant};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
+        rc = steps[i](run);
+    if (rc < 0)
+        run_end(run, REASON_OVERLOADED);
+    done(run);
+}

@@ -1,0 +1,100 @@
+/*
+ * config.h - the configuration file as a checked, immutable struct.
+ *
+ * One table row a setting (config.c): section, key, parser, place, default. A file is read into a
+ * new struct and checked whole before anyone uses it; every fault names file, line and key. Each
+ * key is documented in auditrun.conf(5), which a test checks.
+ */
+#ifndef AUDITRUN_DAEMON_CONFIG_H
+#define AUDITRUN_DAEMON_CONFIG_H
+
+#include "protocol/grant.h"
+
+#include <sys/types.h>
+
+#define CONFIG_MESSAGE_BYTES 512
+#define CONFIG_MAX_ITEMS     256 /* executors, clients, companies, languages: each at most */
+
+enum config_when_down { CONFIG_REFUSE, CONFIG_KEEP };
+
+/* Ids of users or groups. */
+struct config_ids {
+    int64_t *ids;
+    size_t count;
+};
+
+/* "all" is "*". A list that is empty and not all allows nothing. */
+struct config_names {
+    bool all;
+    struct text_list list;
+};
+
+struct config_executor {
+    char *name;
+    bool enabled;
+    char *program; /* absolute path */
+    struct text_list args;
+    int64_t slots;   /* the most providers at a time */
+    int64_t recycle; /* runs after which a provider is replaced */
+};
+
+struct config_client {
+    char *name;
+    struct config_ids uids, gids; /* matches when any of them does */
+    struct config_names companies, executors, languages;
+};
+
+struct config_company {
+    char *name;
+    bool enabled;
+    struct text_list read, write; /* roots of the host paths that may be granted */
+};
+
+struct config_language {
+    char *name;
+    bool enabled;
+};
+
+struct config {
+    bool enabled;  /* the global switch */
+    int log_level; /* enum log_level (daemon/log.h) */
+    int64_t drain_timeout_ms;
+    char *socket_path;
+    int64_t socket_mode;
+    int64_t max_connections;
+    int64_t max_line_bytes;
+    int64_t max_pending;      /* requests in flight on one connection */
+    int64_t stall_timeout_ms; /* a client that reads nothing for so long is cut off */
+    char *ledger_url;
+    int64_t ledger_deadline_ms;
+    enum config_when_down when_down;
+    char *journal_directory;
+    struct limits limits;                  /* defaults of grants */
+    int64_t max_wall_ms, max_output_bytes; /* the most that may be granted, whoever asks */
+    int64_t max_running, max_queued, queue_deadline_ms;
+    struct config_executor *executors;
+    size_t executor_count;
+    struct config_client *clients;
+    size_t client_count;
+    struct config_company *companies;
+    size_t company_count;
+    struct config_language *languages;
+    size_t language_count;
+};
+
+/* Reads and checks a file. 0 with *out owned (config_free), 1 when the file is wrong or cannot be
+ * read (message, for the operator: file, line, key and what to do), -ENOMEM. */
+int config_load(const char *path, struct config **out,
+                char message[CONFIG_MESSAGE_BYTES]) AR_MUST_CHECK;
+void config_free(struct config *config);
+
+bool config_names_allow(const struct config_names *names, const char *name);
+/* The company's own section, or NULL: a company without one is enabled and has no host paths. */
+const struct config_company *config_company(const struct config *config, const char *name);
+bool config_language_enabled(const struct config *config, const char *name);
+
+/* The settings table, for the test that holds it against the man page: the i-th row's section and
+ * key, or false past the end. */
+bool config_setting(size_t i, const char **section, const char **key);
+
+#endif

@@ -1,0 +1,335 @@
+/*
+ * execution.c - a run at a provider.
+ *
+ * The wall clock starts when the run gets its slot and covers all that it can wait for: the provider's
+ * start, compile, code, whoever holds the output pipes. An execution is over when two things have
+ * happened, in either order: the provider has reported (or is gone with everything that it started),
+ * and both pipes are at their end. After the report the pipes get a moment of grace, since nothing
+ * that could write to them lives any more.
+ *
+ * Whoever stops the run (clock, output cap, cancel) sets run->stop and the provider is told to go; the
+ * verdict is made of what is collected here, in verdict.c.
+ */
+#include "daemon/execution.h"
+
+#include "daemon/clock.h"
+#include "daemon/deadline.h"
+#include "daemon/descriptors.h"
+#include "daemon/log.h"
+#include "daemon/registry.h"
+#include "daemon/reply.h"
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <string.h>
+
+#define EXECUTION_DRAIN_MS   500    /* for pipes, after the report */
+#define EXECUTION_SWEEP_MS   5      /* between looks at what is left */
+#define EXECUTION_READ_BYTES 262144 /* in one turn */
+
+struct execution {
+    struct run *run;
+    run_done_fn *done;
+    struct slot *slot; /* NULL: none any more */
+    bool handed_over;
+    bool over; /* reported or gone */
+    struct descriptors descriptors;
+    struct event *readable[2];
+    int64_t output_bytes;
+    int64_t started_us; /* monotonic */
+    struct deadline wall, drain, finish;
+};
+
+static void check_finish(struct execution *execution)
+{
+    if (execution->over && !execution->readable[0] && !execution->readable[1] &&
+        !deadline_is_running(&execution->finish))
+        deadline_start(&execution->finish, 0);
+}
+
+static void close_stream(struct execution *execution, int which)
+{
+    if (execution->readable[which])
+        event_free(AR_TAKE(execution->readable[which]));
+    descriptors_close(&execution->descriptors.output[which]);
+}
+
+/* ---- output ----------------------------------------------------------------------------------- */
+
+/* The output cap covers both streams together. What is over it is cut off, and the run ends. */
+static void cut_at_cap(struct execution *execution, int which, int64_t got)
+{
+    struct run *run = execution->run;
+    int64_t cap = run->request->grant.limits.value[LIMIT_OUTPUT_BYTES];
+    int64_t room = cap - execution->output_bytes;
+    if (got <= room) {
+        execution->output_bytes += got;
+        return;
+    }
+    struct evbuffer *buffer = run->output[which];
+    size_t keep = evbuffer_get_length(buffer) - (size_t)(got - room);
+    struct evbuffer *kept = evbuffer_new();
+    if (kept && evbuffer_remove_buffer(buffer, kept, keep) == (int)keep) {
+        evbuffer_free(buffer);
+        run->output[which] = kept;
+    } else if (kept) {
+        evbuffer_free(kept);
+    }
+    execution->output_bytes = cap;
+    run->truncated[which] = true;
+    if (!run_stop(run, RUN_STOP_OUTPUT) && !run->stop)
+        run->stop = RUN_STOP_OUTPUT; /* found while the pipe was emptied after the report */
+}
+
+static void read_output(struct execution *execution, int which)
+{
+    struct run *run = execution->run;
+    if (!run->output[which])
+        run->output[which] = evbuffer_new();
+    int n = run->output[which]
+                ? evbuffer_read(run->output[which], execution->descriptors.output[which],
+                                EXECUTION_READ_BYTES)
+                : -1;
+    if (n < 0 && run->output[which] && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        close_stream(execution, which);
+        check_finish(execution);
+        return;
+    }
+    cut_at_cap(execution, which, n);
+    reply_stream(run, which, n);
+}
+
+static void stdout_readable(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    read_output(context, 0);
+}
+
+static void stderr_readable(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    read_output(context, 1);
+}
+
+static void drained_long_enough(void *context)
+{
+    struct execution *execution = context;
+    close_stream(execution, 0);
+    close_stream(execution, 1);
+    check_finish(execution);
+}
+
+/* ---- the way to the provider ------------------------------------------------------------------ */
+
+static int watch_output(struct execution *execution)
+{
+    struct event_base *base = execution->run->line->base;
+    const int *fds = execution->descriptors.output;
+    execution->readable[0] =
+        event_new(base, fds[0], EV_READ | EV_PERSIST, stdout_readable, execution);
+    execution->readable[1] =
+        event_new(base, fds[1], EV_READ | EV_PERSIST, stderr_readable, execution);
+    for (int i = 0; i < 2; i++)
+        if (!execution->readable[i] || event_add(execution->readable[i], NULL) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int hand_over(struct execution *execution)
+{
+    struct run *run = execution->run;
+    size_t spec_bytes;
+    int rc = descriptors_open(&execution->descriptors, run->id, run->request, &spec_bytes);
+    if (rc == 0)
+        rc = watch_output(execution);
+    if (rc == 0)
+        rc = provider_run(slot_provider(execution->slot), &run->request->grant.limits, spec_bytes,
+                          execution->descriptors.provider);
+    descriptors_close_provider(&execution->descriptors);
+    execution->handed_over = true;
+    run->started_us = clock_wall_us();
+    return rc;
+}
+
+/* The provider cannot be given the run, and is not trusted with another one. */
+static void fail_hand_over(struct execution *execution, int rc)
+{
+    log_error("run %s: cannot be handed to its provider: %s", execution->run->id, strerror(-rc));
+    execution->run->failure = REASON_SPAWN_FAILED;
+    provider_stop(slot_provider(execution->slot));
+}
+
+static void slot_ready(void *context)
+{
+    struct execution *execution = context;
+    if (execution->handed_over)
+        return; /* ready for another run, after the report */
+    int rc = hand_over(execution);
+    if (rc < 0)
+        fail_hand_over(execution, rc);
+}
+
+/* ---- what the provider and the host found ----------------------------------------------------- */
+
+static void collect_findings(struct execution *execution)
+{
+    struct run *run = execution->run;
+    struct cgroup_findings findings;
+    if (!execution->handed_over)
+        return;
+    provider_findings(slot_provider(execution->slot), &findings);
+    run->memory_exceeded = findings.memory_exceeded;
+    if (findings.memory_peak_bytes >= 0)
+        run->usage.memory_peak_bytes = findings.memory_peak_bytes;
+}
+
+static void set_over(struct execution *execution)
+{
+    execution->over = true;
+    deadline_stop(&execution->wall);
+    deadline_start(&execution->drain, EXECUTION_DRAIN_MS);
+    check_finish(execution);
+}
+
+static void slot_reported(void *context, const struct report *report)
+{
+    struct execution *execution = context;
+    struct run *run = execution->run;
+    if (run->stop)
+        return; /* it is being stopped for a cause of the host's: that is how it ends */
+    run->reported = true;
+    run->report = *report;
+    run->usage = report->usage;
+    collect_findings(execution);
+    if (run->request->outputs.count &&
+        descriptors_read_outputs(&execution->descriptors, &run->request->outputs, &run->outputs) !=
+            0) {
+        run->reported = false;
+        run->failure = REASON_PROTOCOL_VIOLATION;
+    }
+    set_over(execution);
+}
+
+static void slot_gone(void *context, enum reason failure)
+{
+    struct execution *execution = context;
+    struct run *run = execution->run;
+    collect_findings(execution);
+    execution->slot = NULL;
+    if (!run->reported && !run->failure)
+        run->failure = failure ? failure : REASON_LOST;
+    if (!execution->over)
+        set_over(execution);
+}
+
+static const struct slot_events slot_events = {slot_ready, slot_reported, slot_gone};
+
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+static void execution_free(struct execution *execution)
+{
+    close_stream(execution, 0);
+    close_stream(execution, 1);
+    descriptors_free(&execution->descriptors);
+    deadline_free(&execution->wall);
+    deadline_free(&execution->drain);
+    deadline_free(&execution->finish);
+    free(execution);
+}
+
+/* Nothing of the run may be left when its record is written. */
+static bool is_clear(const struct execution *execution)
+{
+    bool clear = registry_sweep(execution->run->line->registry) == 0;
+    if (execution->slot && execution->handed_over)
+        clear = provider_clear(slot_provider(execution->slot)) == 0 && clear;
+    return clear;
+}
+
+static void finish(void *context)
+{
+    struct execution *execution = context;
+    struct run *run = execution->run;
+    run_done_fn *done = execution->done;
+    if (!is_clear(execution)) {
+        deadline_start(&execution->finish, EXECUTION_SWEEP_MS);
+        return;
+    }
+    if (execution->slot)
+        executor_release(execution->slot);
+    run->usage.wall_us = clock_monotonic_us() - execution->started_us;
+    run->usage.output_bytes = execution->output_bytes;
+    run->execution = NULL;
+    execution_free(execution);
+    done(run);
+}
+
+static void wall_passed(void *context)
+{
+    struct execution *execution = context;
+    (void)run_stop(execution->run, RUN_STOP_WALL);
+}
+
+void execution_poke(struct run *run)
+{
+    struct execution *execution = run->execution;
+    if (execution->over || !execution->slot)
+        return;
+    deadline_stop(&execution->wall);
+    if (execution->handed_over) {
+        provider_stop(slot_provider(execution->slot));
+        return;
+    }
+    executor_release(execution->slot); /* it goes on starting, for somebody else */
+    execution->slot = NULL;
+    set_over(execution);
+}
+
+static int make_deadlines(struct execution *execution)
+{
+    struct event_base *base = execution->run->line->base;
+    int rc = deadline_init(&execution->wall, base, wall_passed, execution);
+    if (rc == 0)
+        rc = deadline_init(&execution->drain, base, drained_long_enough, execution);
+    if (rc == 0)
+        rc = deadline_init(&execution->finish, base, finish, execution);
+    return rc;
+}
+
+static void start(struct execution *execution)
+{
+    struct run *run = execution->run;
+    int rc;
+    execution->started_us = clock_monotonic_us();
+    deadline_start(&execution->wall, run->request->grant.limits.value[LIMIT_WALL_MS]);
+    execution->slot = executor_acquire(run->executor, &slot_events, execution, &rc);
+    if (!execution->slot) {
+        log_error("run %s: no provider can be started: %s", run->id, strerror(-rc));
+        run->failure = REASON_SPAWN_FAILED;
+        set_over(execution);
+    } else if (provider_state(slot_provider(execution->slot)) == PROVIDER_IDLE) {
+        slot_ready(execution);
+    }
+}
+
+void execution_stage(struct run *run, run_done_fn *done)
+{
+    struct execution *execution = calloc(1, sizeof *execution);
+    if (execution) {
+        *execution = (struct execution){.run = run, .done = done};
+        descriptors_init(&execution->descriptors);
+    }
+    if (!execution || make_deadlines(execution) < 0) {
+        if (execution)
+            execution_free(execution);
+        run->failure = REASON_SPAWN_FAILED;
+        done(run);
+        return;
+    }
+    run->execution = execution;
+    start(execution);
+}

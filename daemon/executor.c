@@ -1,0 +1,332 @@
+/*
+ * executor.c - a registered provider program: its slots.
+ *
+ * Probing is probe.c's matter. A provider is thrown away after it was stopped and after `recycle` runs;
+ * a slot whose provider has gone is empty and is filled again when somebody needs it.
+ */
+#include "daemon/executor.h"
+
+#include "daemon/config.h"
+#include "daemon/deadline.h"
+#include "daemon/log.h"
+#include "daemon/probe.h"
+#include "daemon/run.h"
+
+#include <string.h>
+
+struct slot {
+    struct executor *executor;
+    int number;
+    struct provider *provider; /* NULL: empty */
+    int64_t runs;
+    const struct slot_events *events; /* of the run that has it; NULL: nobody */
+    void *context;
+    bool refill; /* the run waits for the next provider: the present one is going */
+};
+
+struct executor {
+    struct line *line;
+    const struct config_executor *config;
+    struct cgroup_root *cgroups;
+    struct probe *probe;
+    struct envelope envelope;
+    bool proved;
+    void (*answered)(void *context);
+    void *answer_context;
+    struct slot *slots;
+    int64_t slot_count;
+    int64_t places_taken;
+    struct deadline tend; /* empties and refills slots outside of callbacks */
+    int64_t failures;     /* starts that failed one after the other */
+};
+
+static void tend_later(struct executor *executor)
+{
+    /* A program that dies at its start is not started in a tight loop. */
+    int64_t pause = executor->failures ? 100 * executor->failures : 0;
+    deadline_start(&executor->tend, pause < 5000 ? pause : 5000);
+}
+
+/* ---- what providers tell ---------------------------------------------------------------------- */
+
+static void provider_is_ready(void *context)
+{
+    struct slot *slot = context;
+    slot->executor->failures = 0;
+    if (slot->events)
+        slot->events->ready(slot->context);
+}
+
+static void provider_has_reported(void *context, const struct report *report)
+{
+    struct slot *slot = context;
+    if (slot->events)
+        slot->events->reported(slot->context, report);
+}
+
+static void provider_has_gone(void *context, enum reason failure)
+{
+    struct slot *slot = context;
+    const struct slot_events *events = slot->refill ? NULL : AR_TAKE(slot->events);
+    if (failure) {
+        slot->executor->failures++;
+        log_warning("executor %s: a provider has gone: %s", slot->executor->config->name,
+                    reason_word(failure));
+    }
+    if (events)
+        events->gone(slot->context, failure);
+    tend_later(slot->executor);
+}
+
+static const struct provider_events provider_events = {provider_is_ready, provider_has_reported,
+                                                       provider_has_gone};
+
+static int fill(struct slot *slot)
+{
+    struct executor *executor = slot->executor;
+    struct provider_start start = {.base = executor->line->base,
+                                   .cgroups = executor->cgroups,
+                                   .program = executor->config->program,
+                                   .arguments = &executor->config->args,
+                                   .slot = slot->number,
+                                   .events = &provider_events,
+                                   .context = slot};
+    slot->runs = 0;
+    return provider_start(&start, &slot->provider);
+}
+
+static void report_start_failure(const struct executor *executor, int rc)
+{
+    log_error("executor %s: a provider cannot be started: %s", executor->config->name,
+              strerror(-rc));
+}
+
+/* A run has the slot and waits for its next provider. */
+static void refill(struct slot *slot)
+{
+    slot->refill = false;
+    int rc = fill(slot);
+    if (rc == 0)
+        return;
+    slot->executor->failures++;
+    report_start_failure(slot->executor, rc);
+    const struct slot_events *events = AR_TAKE(slot->events);
+    events->gone(slot->context, REASON_SPAWN_FAILED);
+}
+
+static bool is_usable(const struct slot *slot)
+{
+    return slot->provider && !slot->events && provider_state(slot->provider) <= PROVIDER_IDLE;
+}
+
+/* Frees what has gone and keeps one provider ready ahead of demand. */
+static void tend(void *context)
+{
+    struct executor *executor = context;
+    struct slot *empty = NULL;
+    bool spare = false;
+    for (int64_t i = 0; i < executor->slot_count; i++) {
+        struct slot *slot = &executor->slots[i];
+        if (slot->provider && provider_state(slot->provider) == PROVIDER_GONE)
+            provider_free(AR_TAKE(slot->provider));
+        if (!slot->provider && slot->refill)
+            refill(slot);
+        spare = spare || is_usable(slot);
+        if (!slot->provider && !slot->events && !empty)
+            empty = slot;
+    }
+    if (spare || !empty || executor->line->draining)
+        return;
+    int rc = fill(empty);
+    if (rc < 0) {
+        executor->failures++;
+        report_start_failure(executor, rc);
+    }
+}
+
+/* ---- places and slots ------------------------------------------------------------------------- */
+
+bool executor_has_place(const struct executor *executor)
+{
+    return executor->places_taken < executor->slot_count;
+}
+
+void executor_take_place(struct executor *executor)
+{
+    executor->places_taken++;
+}
+
+void executor_give_place(struct executor *executor)
+{
+    executor->places_taken--;
+}
+
+static struct slot *take(struct slot *slot, const struct slot_events *events, void *context)
+{
+    slot->events = events;
+    slot->context = context;
+    slot->runs++;
+    tend_later(slot->executor);
+    return slot;
+}
+
+/* The best slot for a run: idle before starting before empty before one whose provider is going. */
+static struct slot *find_slot(struct executor *executor)
+{
+    struct slot *starting = NULL, *empty = NULL, *going = NULL;
+    for (int64_t i = 0; i < executor->slot_count; i++) {
+        struct slot *slot = &executor->slots[i];
+        if (is_usable(slot) && provider_state(slot->provider) == PROVIDER_IDLE)
+            return slot;
+        if (is_usable(slot))
+            starting = slot;
+        else if (!slot->provider && !slot->events)
+            empty = slot;
+        else if (!slot->events)
+            going = slot;
+    }
+    return starting ? starting : empty ? empty : going;
+}
+
+struct slot *executor_acquire(struct executor *executor, const struct slot_events *events,
+                              void *context, int *rc)
+{
+    struct slot *slot = find_slot(executor);
+    *rc = slot ? 0 : -EAGAIN;
+    if (slot && !slot->provider)
+        *rc = fill(slot);
+    else if (slot && provider_state(slot->provider) > PROVIDER_IDLE)
+        slot->refill = true;
+    return *rc < 0 ? NULL : take(slot, events, context);
+}
+
+struct provider *slot_provider(struct slot *slot)
+{
+    return slot->provider;
+}
+
+void executor_release(struct slot *slot)
+{
+    struct executor *executor = slot->executor;
+    slot->events = NULL;
+    slot->refill = false;
+    if (slot->provider && slot->runs >= executor->config->recycle)
+        provider_stop(slot->provider);
+    tend_later(executor);
+}
+
+bool executor_owns(const struct executor *executor, pid_t pid)
+{
+    if (executor->probe && probe_pid(executor->probe) == pid)
+        return true;
+    for (int64_t i = 0; i < executor->slot_count; i++)
+        if (executor->slots[i].provider && provider_pid(executor->slots[i].provider) == pid)
+            return true;
+    return false;
+}
+
+/* ---- the envelope ----------------------------------------------------------------------------- */
+
+/* Adds what the host enforces for every executor. A limit that the executor enforces itself stays its
+ * own, save those that only the host can be trusted with. */
+static int make_effective(struct executor *executor)
+{
+    struct limits *limits = &executor->envelope.limits;
+    const struct limits *host = cgroup_root_offers(executor->cgroups);
+    const struct config *config = executor->line->config;
+    free(executor->envelope.name);
+    executor->envelope.name = strdup(executor->config->name);
+    if (!executor->envelope.name)
+        return -ENOMEM;
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        if (!limits->has[i] && host->has[i]) {
+            limits->has[i] = true;
+            limits->value[i] = host->value[i];
+        }
+    }
+    limits->has[LIMIT_WALL_MS] = limits->has[LIMIT_OUTPUT_BYTES] = true;
+    limits->value[LIMIT_WALL_MS] = config->max_wall_ms;
+    limits->value[LIMIT_OUTPUT_BYTES] = config->max_output_bytes;
+    return envelope_seal(&executor->envelope);
+}
+
+static void probe_answered(void *context, struct envelope *envelope, const char *why)
+{
+    struct executor *executor = context;
+    if (envelope) {
+        executor->envelope = *envelope;
+        executor->proved = make_effective(executor) == 0;
+    }
+    if (executor->proved) {
+        log_info("executor %s: %zu languages, envelope %.12s", executor->config->name,
+                 executor->envelope.language_count, executor->envelope.sha256);
+        tend_later(executor);
+    } else {
+        log_error("executor %s proves nothing and gets no runs: %s", executor->config->name, why);
+    }
+    executor->answered(executor->answer_context);
+}
+
+void executor_probe(struct executor *executor, void (*answered)(void *context), void *context)
+{
+    executor->answered = answered;
+    executor->answer_context = context;
+    executor->probe = probe_start(executor->line->base, executor->config->program,
+                                  &executor->config->args, probe_answered, executor);
+    if (!executor->probe)
+        probe_answered(executor, NULL, "it cannot be started");
+}
+
+struct executor *executor_new(struct line *line, const struct config_executor *config,
+                              struct cgroup_root *cgroups)
+{
+    struct executor *executor = calloc(1, sizeof *executor);
+    if (!executor)
+        return NULL;
+    *executor = (struct executor){
+        .line = line, .config = config, .cgroups = cgroups, .slot_count = config->slots};
+    executor->slots = calloc((size_t)config->slots, sizeof *executor->slots);
+    if (!executor->slots || deadline_init(&executor->tend, line->base, tend, executor) < 0) {
+        executor_free(executor);
+        return NULL;
+    }
+    for (int64_t i = 0; i < config->slots; i++)
+        executor->slots[i] = (struct slot){.executor = executor, .number = (int)i};
+    return executor;
+}
+
+void executor_free(struct executor *executor)
+{
+    if (!executor)
+        return;
+    probe_free(executor->probe);
+    deadline_free(&executor->tend);
+    for (int64_t i = 0; executor->slots && i < executor->slot_count; i++)
+        provider_free(executor->slots[i].provider);
+    free(executor->slots);
+    envelope_free(&executor->envelope);
+    free(executor);
+}
+
+const struct config_executor *executor_config(const struct executor *executor)
+{
+    return executor->config;
+}
+
+const struct envelope *executor_envelope(const struct executor *executor)
+{
+    return executor->proved ? &executor->envelope : NULL;
+}
+
+json_t *executor_status(const struct executor *executor)
+{
+    int64_t idle = 0, busy = 0;
+    for (int64_t i = 0; i < executor->slot_count; i++) {
+        const struct slot *slot = &executor->slots[i];
+        busy += slot->events != NULL;
+        idle += is_usable(slot) && provider_state(slot->provider) == PROVIDER_IDLE;
+    }
+    return json_pack("{s:s, s:s, s:I, s:I}", "name", executor->config->name, "state",
+                     executor->proved ? "ready" : "unusable", "slots_idle", (json_int_t)idle,
+                     "slots_busy", (json_int_t)busy);
+}

@@ -1,0 +1,43 @@
+/*
+ * journal.h - the durable local note that a run is about to start, and the records that could not be
+ * appended yet.
+ *
+ * A thread of its own writes and syncs, in groups; the loop never waits for the disk. Whatever it
+ * calls back comes from the loop. While the journal cannot be written, no run is dispatched.
+ */
+#ifndef AUDITRUN_DAEMON_JOURNAL_H
+#define AUDITRUN_DAEMON_JOURNAL_H
+
+#include "daemon/run.h"
+
+struct journal;
+
+#define JOURNAL_MESSAGE_BYTES 256
+
+/* Opens the folder, reads what was left, starts the thread. 0 with *out owned; 1 when it must not be
+ * used (message, for the operator); -errno. Raises line->ids over every id in the journal. */
+int journal_open(struct line *line, const char *directory, struct journal **out,
+                 char message[JOURNAL_MESSAGE_BYTES]) AR_MUST_CHECK;
+/* Finishes what was given to it, syncs, stops the thread. Pending callbacks are made. */
+void journal_free(struct journal *journal);
+
+/* The writer's id of this journal. */
+const char *journal_writer(const struct journal *journal);
+/* Another identity from now on (durable before done). */
+void journal_set_writer(struct journal *journal, const char *writer);
+
+/* Records that a former daemon left behind, intents without an end and kept ones; each is handed out
+ * once and then owned by the caller. NULL when there are no more. */
+struct record *journal_next_left(struct journal *journal);
+
+/* Stage: queued -> noted. Ends the run (refused, overloaded) when the intent cannot be made durable. */
+void journal_stage(struct run *run, run_done_fn *done);
+
+/* Makes a record durable that could not be appended; done(context, rc) with 0 or -errno. */
+void journal_keep(struct journal *journal, const struct record *record,
+                  void (*done)(void *context, int rc), void *context);
+/* The run's record is in the ledger (or the run was withdrawn). Lazy: losing this note costs a
+ * question to the ledger at the next start. */
+void journal_settle(struct journal *journal, const char *run_id);
+
+#endif

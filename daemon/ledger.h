@@ -1,0 +1,49 @@
+/*
+ * ledger.h - the way into the sink: chain, batches, deadlines, and what happens while the sink is
+ * away.
+ *
+ * Records are appended in the order in which they come. While one batch is at the sink, the next one
+ * gathers; a single record waits for nothing. A caller waits for its record until ledger.deadline,
+ * then it is told the audit failure, the record is made durable in the journal, and it is appended
+ * (late) as soon as the sink is back, once.
+ */
+#ifndef AUDITRUN_DAEMON_LEDGER_H
+#define AUDITRUN_DAEMON_LEDGER_H
+
+#include "daemon/run.h"
+#include "sinks/sink.h"
+
+struct ledger;
+
+/* Opens the sink that the URL names; appends under the journal's writer. answered is called once, when
+ * it is known whether the sink is up or down. 0 with *out owned, 1: the URL is of no known form,
+ * -errno. */
+int ledger_open(struct line *line, const char *url, void (*answered)(void *context, bool up),
+                void *context, struct ledger **out) AR_MUST_CHECK;
+/* Calls back what is pending: records that are not stored are kept in the journal first (which must
+ * still be there). */
+void ledger_free(struct ledger *ledger);
+
+/* Stage: decided -> recorded. Takes over run->record; sets run->place or run->audit. A withdrawn run
+ * passes. */
+void ledger_stage(struct run *run, run_done_fn *done);
+
+/* Appends a record that a former daemon left behind (takes it over). */
+void ledger_append_late(struct ledger *ledger, struct record *record);
+
+/* Known to be down: code that would run now could not be recorded. */
+bool ledger_is_down(const struct ledger *ledger);
+const char *ledger_writer(const struct ledger *ledger);
+/* Records that are not in the ledger yet. */
+size_t ledger_backlog(const struct ledger *ledger);
+/* {"sink", "state", "backlog", "batches", "rows"}; NULL when out of memory. */
+json_t *ledger_status(const struct ledger *ledger) AR_MUST_CHECK;
+
+/* Questions, with the ledger's deadline; see sink.h. */
+void ledger_find(struct ledger *ledger, const struct sink_key *key, sink_find_fn *done,
+                 void *context);
+void ledger_claim(struct ledger *ledger, const char *company, const char *key,
+                  const char *request_sha256, const char *run_id, sink_claim_fn *done,
+                  void *context);
+
+#endif

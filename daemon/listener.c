@@ -1,0 +1,244 @@
+/*
+ * listener.c - the socket that clients connect to.
+ *
+ * Every connection is identified by the kernel's credentials before a byte of it is read. A peer that
+ * matches no [client], or of whom we cannot tell, is answered `forbidden` once and cut off. Over
+ * socket.max_connections, or out of descriptors, the listener waits until a session has gone: those
+ * that wait in the backlog are served then, and nobody is half served.
+ */
+#include "daemon/listener.h"
+
+#include "daemon/config.h"
+#include "daemon/deadline.h"
+#include "daemon/log.h"
+#include "daemon/peer.h"
+#include "daemon/run.h"
+#include "daemon/session.h"
+#include "protocol/rpc.h"
+
+#include <event2/event.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define LISTENER_BACKLOG  512
+#define LISTENER_PAUSE_MS 100 /* when the process is out of descriptors */
+
+struct listener {
+    struct line *line;
+    int fd;
+    struct event *acceptable;
+    struct event *bury;
+    struct deadline pause;
+    struct session **open;
+    int64_t count;
+    struct session **dead; /* freed at the end of the turn */
+    size_t dead_count;
+    bool stopped;
+    struct sockaddr_un address;
+};
+
+/* Both lists have room for max_connections. */
+static bool is_full(const struct listener *listener)
+{
+    return listener->count + (int64_t)listener->dead_count >=
+           listener->line->config->max_connections;
+}
+
+static void bury_dead(evutil_socket_t fd, short what, void *context)
+{
+    struct listener *listener = context;
+    (void)fd;
+    (void)what;
+    for (size_t i = 0; i < listener->dead_count; i++)
+        session_bury(listener->dead[i]);
+    listener->dead_count = 0;
+    if (!listener->stopped && !is_full(listener))
+        (void)event_add(listener->acceptable, NULL);
+}
+
+void listener_add_session(struct listener *listener, struct session *session)
+{
+    listener->open[listener->count++] = session;
+}
+
+void listener_bury_session(struct listener *listener, struct session *session)
+{
+    for (int64_t i = 0; i < listener->count; i++) {
+        if (listener->open[i] != session)
+            continue;
+        listener->open[i] = listener->open[--listener->count];
+        listener->dead[listener->dead_count++] = session;
+        event_active(listener->bury, EV_TIMEOUT, 1);
+        return;
+    }
+}
+
+int64_t listener_sessions(const struct listener *listener)
+{
+    return listener->count;
+}
+
+static void forbid(int fd)
+{
+    size_t length;
+    AR_AUTO_FREE char *line = rpc_error_line("null", RPC_FORBIDDEN, NULL, &length);
+    if (line && send(fd, line, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        log_debug("a forbidden client has gone before it was told");
+    (void)close(fd);
+}
+
+static void welcome(struct listener *listener, int fd)
+{
+    struct peer_client client;
+    int rc = peer_identify(fd, listener->line->config, &client);
+    if (rc < 0 || !client.policy) {
+        log_warning("connection of uid %ld gid %ld pid %ld matches no [client]: forbidden",
+                    (long)client.uid, (long)client.gid, (long)client.pid);
+        forbid(fd);
+        return;
+    }
+    if (session_open(listener, listener->line, fd, &client) < 0)
+        log_error("no memory for a connection");
+}
+
+static void accept_one(evutil_socket_t listening, short what, void *context)
+{
+    struct listener *listener = context;
+    (void)what;
+    if (is_full(listener)) {
+        (void)event_del(listener->acceptable);
+        return;
+    }
+    int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        welcome(listener, fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        log_warning("cannot accept a connection for now: %m");
+        (void)event_del(listener->acceptable);
+        deadline_start(&listener->pause, LISTENER_PAUSE_MS);
+    }
+}
+
+static void pause_over(void *context)
+{
+    struct listener *listener = context;
+    if (!listener->stopped)
+        (void)event_add(listener->acceptable, NULL);
+}
+
+bool listener_is_flushed(const struct listener *listener)
+{
+    for (int64_t i = 0; i < listener->count; i++)
+        if (!session_is_flushed(listener->open[i]))
+            return false;
+    return true;
+}
+
+/* A socket file that nobody listens on is left over from a daemon that was killed. */
+static int remove_stale(const struct sockaddr_un *address)
+{
+    struct stat status;
+    if (lstat(address->sun_path, &status) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(status.st_mode))
+        return -EEXIST;
+    AR_AUTO_CLOSE int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return -errno;
+    if (connect(probe, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN)
+        return -EADDRINUSE;
+    return unlink(address->sun_path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int bind_socket(struct listener *listener)
+{
+    const struct config *config = listener->line->config;
+    size_t length = strlen(config->socket_path);
+    if (length >= sizeof listener->address.sun_path)
+        return -ENAMETOOLONG;
+    listener->address.sun_family = AF_UNIX;
+    memcpy(listener->address.sun_path, config->socket_path, length + 1);
+    int rc = remove_stale(&listener->address);
+    if (rc < 0)
+        return rc;
+    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener->fd < 0)
+        return -errno;
+    mode_t mask = umask(0777); /* nobody connects before the mode is right */
+    rc = bind(listener->fd, (const struct sockaddr *)&listener->address, sizeof listener->address);
+    int bind_error = errno;
+    (void)umask(mask);
+    if (rc != 0) {
+        (void)close(listener->fd); /* so that listener_stop() leaves the other's socket alone */
+        listener->fd = -1;
+        return -bind_error;
+    }
+    if (chmod(config->socket_path, (mode_t)config->socket_mode) != 0)
+        return -errno;
+    return listen(listener->fd, LISTENER_BACKLOG) == 0 ? 0 : -errno;
+}
+
+static int make_events(struct listener *listener)
+{
+    struct event_base *base = listener->line->base;
+    listener->acceptable =
+        event_new(base, listener->fd, EV_READ | EV_PERSIST, accept_one, listener);
+    listener->bury = event_new(base, -1, 0, bury_dead, listener);
+    if (!listener->acceptable || !listener->bury ||
+        deadline_init(&listener->pause, base, pause_over, listener) < 0)
+        return -ENOMEM;
+    return event_add(listener->acceptable, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int listener_open(struct line *line, struct listener **out)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return -ENOMEM;
+    size_t most = (size_t)line->config->max_connections;
+    listener->line = line;
+    listener->fd = -1;
+    listener->open = calloc(most, sizeof(struct session *));
+    listener->dead = calloc(most, sizeof(struct session *));
+    int rc = listener->open && listener->dead ? bind_socket(listener) : -ENOMEM;
+    if (rc == 0)
+        rc = make_events(listener);
+    if (rc < 0)
+        listener_free(listener);
+    else
+        *out = listener;
+    return rc;
+}
+
+void listener_stop(struct listener *listener)
+{
+    listener->stopped = true;
+    if (listener->fd < 0)
+        return;
+    if (listener->acceptable)
+        (void)event_del(listener->acceptable);
+    (void)unlink(listener->address.sun_path);
+    (void)close(listener->fd);
+    listener->fd = -1;
+}
+
+void listener_free(struct listener *listener)
+{
+    if (!listener)
+        return;
+    listener_stop(listener);
+    while (listener->count > 0)
+        session_close(listener->open[0]);
+    for (size_t i = 0; i < listener->dead_count; i++)
+        session_bury(listener->dead[i]);
+    free(listener->open);
+    free(listener->dead);
+    deadline_free(&listener->pause);
+    if (listener->acceptable)
+        event_free(listener->acceptable);
+    if (listener->bury)
+        event_free(listener->bury);
+    free(listener);
+}

@@ -1,0 +1,30 @@
+/*
+ * listener.h - the socket that clients connect to, and the sessions that came from it.
+ */
+#ifndef AUDITRUN_DAEMON_LISTENER_H
+#define AUDITRUN_DAEMON_LISTENER_H
+
+#include "protocol/base.h"
+
+struct line;
+struct listener;
+struct session;
+
+/* Binds socket.path (a stale socket file is taken away; a live one, or anything that is no socket, is
+ * an error) and listens. 0 with *out owned, or -errno (-EADDRINUSE: another daemon answers there). */
+int listener_open(struct line *line, struct listener **out) AR_MUST_CHECK;
+/* No new connections from now on; those that are open go on. */
+void listener_stop(struct listener *listener);
+/* Stops, closes every session and takes the socket file away. */
+void listener_free(struct listener *listener);
+
+int64_t listener_sessions(const struct listener *listener);
+/* Has every session sent what it had to? */
+bool listener_is_flushed(const struct listener *listener);
+
+/* For session.c: a session has opened, or is closed and to be freed at the end of the turn. There is
+ * always room: the listener accepts no more than socket.max_connections. */
+void listener_add_session(struct listener *listener, struct session *session);
+void listener_bury_session(struct listener *listener, struct session *session);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * main.c - auditrund: options, configuration, then service.c.
+ *
+ * Exit codes: 0 ended as told, 1 could not start or the configuration is wrong, 2 bad usage.
+ */
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/notify.h"
+#include "daemon/options.h"
+#include "daemon/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int serve(const struct config *config)
+{
+    struct service *service;
+    log_set_level((enum log_level)config->log_level);
+    notify_init();
+    int rc = service_start(config, &service);
+    if (rc < 0)
+        log_error("cannot start: %s", strerror(-rc));
+    if (rc != 0)
+        return 1;
+    rc = service_run(service);
+    service_free(service);
+    log_info("ended");
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct config *config;
+    char message[CONFIG_MESSAGE_BYTES];
+    int rc = options_parse(argc, argv, &options);
+    if (rc != 0)
+        return rc == 1 ? 0 : 2;
+    rc = config_load(options.config_path, &config, message);
+    if (rc != 0) {
+        (void)fprintf(stderr, "auditrund: %s\n", rc > 0 ? message : strerror(-rc));
+        return 1;
+    }
+    if (options.check_config)
+        (void)printf("%s: good\n", options.config_path);
+    else
+        rc = serve(config);
+    config_free(config);
+    return rc;
+}

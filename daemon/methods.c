@@ -1,0 +1,231 @@
+/*
+ * methods.c - what a client may ask.
+ *
+ * Each handler first refuses (by the state of the daemon, then by the fields of its params), then
+ * acts. `run` puts a run on the line and is answered at its end by reply.c; the others are answered
+ * here.
+ */
+#include "daemon/methods.h"
+
+#include "build_config.h"
+#include "daemon/clock.h"
+#include "daemon/config.h"
+#include "daemon/ledger.h"
+#include "daemon/registry.h"
+#include "daemon/run.h"
+
+#include <string.h>
+
+typedef void method_handler(struct session *session, const struct rpc_call *call);
+
+static void answer_now(struct session *session, const struct rpc_call *call, json_t *result)
+{
+    size_t length = 0;
+    if (call->id_text[0])
+        session_send(session, result ? rpc_result_line(call->id_text, result, &length) : NULL,
+                     length);
+    json_decref(result);
+}
+
+static void refuse(struct session *session, const char *id_text, enum rpc_code code,
+                   const struct fault *fault)
+{
+    struct rpc_error error = {.code = code};
+    size_t length;
+    if (!id_text[0])
+        return;
+    memcpy(error.id_text, id_text, strlen(id_text) + 1);
+    if (fault)
+        error.fault = *fault;
+    char *line = rpc_refusal_line(&error, &length);
+    session_send(session, line, length);
+}
+
+static void run_client_gone(struct pending *pending)
+{
+    struct run *run = (struct run *)((char *)pending - offsetof(struct run, pending));
+    (void)run_stop(run, RUN_STOP_GONE);
+}
+
+static void serve_run(struct session *session, const struct rpc_call *call)
+{
+    struct request *request;
+    struct fault fault = {0};
+    int rc = request_parse(call->params, &request, &fault);
+    if (rc != 0) {
+        refuse(session, call->id_text, rc > 0 ? RPC_INVALID_PARAMS : RPC_INTERNAL_ERROR, &fault);
+        return;
+    }
+    struct run *run = run_new(session_line(session), session_client(session), request);
+    if (!run) {
+        refuse(session, call->id_text, RPC_INTERNAL_ERROR, NULL);
+        return;
+    }
+    if (session_owe(session, &run->pending, call->id_text, run_client_gone) == 0)
+        run_start(run);
+}
+
+static struct run *find_own_run(struct session *session, const struct cancel_request *cancel)
+{
+    if (!cancel->run_id[0]) {
+        struct pending *pending = session_find(session, cancel->id_text);
+        return pending && pending->gone == run_client_gone
+                   ? (struct run *)((char *)pending - offsetof(struct run, pending))
+                   : NULL;
+    }
+    struct run *run = run_find(session_line(session), cancel->run_id);
+    return run && run->client.policy == session_client(session)->policy &&
+                   run->client.uid == session_client(session)->uid
+               ? run
+               : NULL;
+}
+
+static void serve_cancel(struct session *session, const struct rpc_call *call)
+{
+    struct cancel_request cancel;
+    struct fault fault = {0};
+    if (cancel_parse(call->params, &cancel, &fault) != 0) {
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+        return;
+    }
+    struct run *run = find_own_run(session, &cancel);
+    bool cancelled = run && run_stop(run, RUN_STOP_CANCELLED);
+    answer_now(session, call, json_pack("{s:b}", "cancelled", cancelled));
+}
+
+static void serve_executors(struct session *session, const struct rpc_call *call)
+{
+    struct fault fault = {0};
+    const struct peer_client *client = session_client(session);
+    struct registry *registry = session_line(session)->registry;
+    struct executor *executor = NULL;
+    if (empty_params_parse(call->params, &fault) != 0) {
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+        return;
+    }
+    json_t *list = json_array();
+    while (list && (executor = registry_next(registry, executor))) {
+        const struct config_executor *config = executor_config(executor);
+        if (!executor_envelope(executor) || !config->enabled ||
+            !config_names_allow(&client->policy->executors, config->name))
+            continue;
+        if (json_array_append_new(list, envelope_to_json(executor_envelope(executor))) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    answer_now(session, call, list ? json_pack("{s:o}", "executors", list) : NULL);
+}
+
+/* A `record` that waits for the ledger's answer. */
+struct lookup {
+    struct pending pending;
+    struct peer_client client;
+};
+
+static void answer_lookup(void *context, enum sink_answer answer, const struct record *record)
+{
+    struct lookup *lookup = context;
+    struct pending *pending = &lookup->pending;
+    size_t length = 0;
+    char *line = NULL;
+    if (answer == SINK_FOUND &&
+        config_names_allow(&lookup->client.policy->companies, record->company)) {
+        AR_AUTO_JSON json_t *result = json_pack("{s:o}", "record", record_to_json(record));
+        if (result)
+            line = rpc_result_line(pending->id_text, result, &length);
+    } else {
+        enum rpc_code code = answer == SINK_FAILED ? RPC_INTERNAL_ERROR : RPC_NOT_FOUND;
+        line = rpc_error_line(pending->id_text, code, NULL, &length);
+    }
+    session_answer(pending, line, length);
+    free(lookup);
+}
+
+static void serve_record(struct session *session, const struct rpc_call *call)
+{
+    struct record_request wanted;
+    struct fault fault = {0};
+    const struct peer_client *client = session_client(session);
+    if (record_request_parse(call->params, &wanted, &fault) != 0) {
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+        return;
+    }
+    if (wanted.company && !config_names_allow(&client->policy->companies, wanted.company)) {
+        refuse(session, call->id_text, RPC_FORBIDDEN, NULL);
+        return;
+    }
+    struct lookup *lookup = calloc(1, sizeof *lookup);
+    if (!lookup) {
+        refuse(session, call->id_text, RPC_INTERNAL_ERROR, NULL);
+        return;
+    }
+    lookup->client = *client;
+    if (session_owe(session, &lookup->pending, call->id_text, NULL) != 0) {
+        free(lookup);
+        refuse(session, "null", RPC_INVALID_REQUEST, NULL);
+        return;
+    }
+    struct sink_key key = {wanted.run_id, wanted.company, wanted.idempotency_key};
+    ledger_find(session_line(session)->ledger, &key, answer_lookup, lookup);
+}
+
+static void serve_status(struct session *session, const struct rpc_call *call)
+{
+    struct fault fault = {0};
+    struct line *line = session_line(session);
+    if (empty_params_parse(call->params, &fault) != 0) {
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+        return;
+    }
+    int64_t queued = (int64_t)run_count(line, RUN_RECEIVED, RUN_QUEUED);
+    int64_t running = (int64_t)run_count(line, RUN_QUEUED, RUN_ANSWERED);
+    json_t *result =
+        json_pack("{s:s, s:i, s:s, s:I, s:b, s:{s:I, s:I, s:I}, s:o, s:o}", "version", AR_VERSION,
+                  "protocol", RPC_PROTOCOL, "writer", ledger_writer(line->ledger), "uptime_ms",
+                  (json_int_t)((clock_monotonic_us() - line->started_us) / 1000), "draining",
+                  line->draining, "runs", "queued", (json_int_t)queued, "running",
+                  (json_int_t)running, "total", (json_int_t)line->total, "ledger",
+                  ledger_status(line->ledger), "executors", registry_status(line->registry));
+    answer_now(session, call, result);
+}
+
+static const struct method {
+    method_handler *serve;
+    bool when_draining;
+} methods[RPC_METHOD_COUNT] = {
+    [RPC_METHOD_RUN] = {serve_run, true}, /* admission answers and records that it drains */
+    [RPC_METHOD_CANCEL] = {serve_cancel, true},  [RPC_METHOD_EXECUTORS] = {serve_executors, true},
+    [RPC_METHOD_RECORD] = {serve_record, false}, [RPC_METHOD_STATUS] = {serve_status, true},
+};
+
+void methods_serve(struct session *session, const char *line, size_t length)
+{
+    struct rpc_call call;
+    struct rpc_error error;
+    size_t answer_length;
+    int rc = rpc_parse(line, length, &call, &error);
+    if (rc < 0) {
+        refuse(session, "null", RPC_INTERNAL_ERROR, NULL);
+        return;
+    }
+    if (rc == RPC_REFUSED) {
+        if (!error.id_text[0])
+            return;
+        char *answer = rpc_refusal_line(&error, &answer_length);
+        session_send(session, answer, answer_length);
+        return;
+    }
+    if (session_find(session, call.id_text))
+        refuse(session, "null", RPC_INVALID_REQUEST, NULL);
+    else if (session_line(session)->draining && !methods[call.method].when_draining)
+        refuse(session, call.id_text, RPC_FORBIDDEN, NULL);
+    else
+        methods[call.method].serve(session, &call);
+    rpc_call_free(&call);
+}
+
+void methods_refuse_line(struct session *session)
+{
+    refuse(session, "null", RPC_INVALID_REQUEST, NULL);
+}

@@ -1,0 +1,39 @@
+/*
+ * notify.c - tells the service manager how the daemon is.
+ *
+ * A message that cannot be sent is no error of ours: the manager's own time-out speaks then.
+ */
+#include "daemon/notify.h"
+
+#include "daemon/log.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static struct sockaddr_un manager; /* empty path: none */
+static socklen_t manager_length;
+
+void notify_init(void)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t length = path ? strlen(path) : 0;
+    if (length > 1 && length < sizeof manager.sun_path && (path[0] == '/' || path[0] == '@')) {
+        manager.sun_family = AF_UNIX;
+        memcpy(manager.sun_path, path, length);
+        if (path[0] == '@')
+            manager.sun_path[0] = 0; /* the abstract namespace */
+        manager_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    }
+    (void)unsetenv("NOTIFY_SOCKET");
+}
+
+void notify_send(const char *state)
+{
+    if (!manager_length)
+        return;
+    AR_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
+                         (const struct sockaddr *)&manager, manager_length) < 0)
+        log_warning("the service manager cannot be told %s: %m", state);
+}

@@ -1,0 +1,24 @@
+/*
+ * queue.h - how many runs are dispatched at once, and who waits for how long.
+ */
+#ifndef AUDITRUN_DAEMON_QUEUE_H
+#define AUDITRUN_DAEMON_QUEUE_H
+
+#include "daemon/run.h"
+
+struct queue;
+
+/* NULL when out of memory. */
+struct queue *queue_new(struct line *line) AR_MUST_CHECK;
+void queue_free(struct queue *queue);
+
+/* Stage: admitted -> queued. Ends the run (refused, overloaded) when the queue is full, when it
+ * waited longer than the queue's deadline, or while the ledger is known to be down and the
+ * configuration says refuse. */
+void queue_stage(struct run *run, run_done_fn *done);
+void queue_poke(struct run *run);
+
+/* The run has left its provider: its place goes to the next. */
+void queue_release(struct run *run);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * recovery.c - what a former daemon left in the journal becomes rows of the ledger.
+ *
+ * For each record left: is its run in the ledger? Then it was stored before the crash and is settled.
+ * If not, and it carries an idempotency key that another run has, the run had lost the race for the
+ * key before the crash and never started: it is settled without a row. Else it is appended, late.
+ * Each step can be cut off and repeated: nothing is settled before the ledger has the row.
+ */
+#include "daemon/recovery.h"
+
+#include "daemon/clock.h"
+#include "daemon/deadline.h"
+#include "daemon/journal.h"
+#include "daemon/ledger.h"
+#include "daemon/log.h"
+
+#define RECOVERY_RETRY_MS 200
+
+struct recovery {
+    struct line *line;
+    struct record *record; /* that is being asked about */
+    struct deadline retry;
+    size_t interrupted, kept, known;
+};
+
+static void recover_next(struct recovery *recovery);
+
+static void settle(struct recovery *recovery)
+{
+    journal_settle(recovery->line->journal, recovery->record->run_id);
+    record_free(AR_TAKE(recovery->record));
+    recovery->known++;
+    recover_next(recovery);
+}
+
+static void append(struct recovery *recovery)
+{
+    struct record *record = AR_TAKE(recovery->record);
+    bool interrupted = record->status == STATUS_INTERRUPTED;
+    if (interrupted)
+        record->finished_at = clock_wall_us();
+    recovery->interrupted += interrupted;
+    recovery->kept += !interrupted;
+    ledger_append_late(recovery->line->ledger, record);
+    recover_next(recovery);
+}
+
+static void claimed(void *context, enum sink_claim claim, const char *holder, bool same_request)
+{
+    struct recovery *recovery = context;
+    (void)holder;
+    (void)same_request;
+    if (claim == SINK_CLAIMED)
+        append(recovery);
+    else if (claim == SINK_CLAIM_TAKEN)
+        settle(recovery);
+    else
+        deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
+}
+
+static void found(void *context, enum sink_answer answer, const struct record *record)
+{
+    struct recovery *recovery = context;
+    const struct record *left = recovery->record;
+    (void)record;
+    if (answer == SINK_FAILED)
+        deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
+    else if (answer == SINK_FOUND)
+        settle(recovery);
+    else if (left->idempotency_key)
+        ledger_claim(recovery->line->ledger, left->company, left->idempotency_key,
+                     left->request_sha256, left->run_id, claimed, recovery);
+    else
+        append(recovery);
+}
+
+static void ask(void *context)
+{
+    struct recovery *recovery = context;
+    struct sink_key key = {.run_id = recovery->record->run_id};
+    ledger_find(recovery->line->ledger, &key, found, recovery);
+}
+
+static void recover_next(struct recovery *recovery)
+{
+    recovery->record = journal_next_left(recovery->line->journal);
+    if (recovery->record)
+        ask(recovery);
+    else if (recovery->interrupted + recovery->kept + recovery->known > 0)
+        log_info("recovered from the journal: %zu interrupted, %zu kept, %zu had been recorded",
+                 recovery->interrupted, recovery->kept, recovery->known);
+}
+
+struct recovery *recovery_start(struct line *line)
+{
+    struct recovery *recovery = calloc(1, sizeof *recovery);
+    if (!recovery)
+        return NULL;
+    recovery->line = line;
+    if (deadline_init(&recovery->retry, line->base, ask, recovery) < 0) {
+        free(recovery);
+        return NULL;
+    }
+    recover_next(recovery);
+    return recovery;
+}
+
+void recovery_free(struct recovery *recovery)
+{
+    if (!recovery)
+        return;
+    deadline_free(&recovery->retry);
+    record_free(recovery->record);
+    free(recovery);
+}

@@ -1,0 +1,229 @@
+/*
+ * run.c - the stage table, and the one function that moves a run along it.
+ *
+ * The table is the daemon's story: read it from top to bottom, then the files that it names. A run
+ * in state N is handed to the stage of row N; when that stage is done, the run is in state N+1. The
+ * move asserts that it goes forwards. Rows that are marked skipped are passed over once a run has
+ * ended, so that a denied run walks the same way to the ledger as one that ran.
+ *
+ * Runs are owned by the line until they have been answered, and freed at the end of the loop's turn.
+ */
+#include "daemon/run.h"
+
+#include "daemon/admission.h"
+#include "daemon/claim.h"
+#include "daemon/clock.h"
+#include "daemon/execution.h"
+#include "daemon/journal.h"
+#include "daemon/ledger.h"
+#include "daemon/log.h"
+#include "daemon/queue.h"
+#include "daemon/reply.h"
+#include "daemon/verdict.h"
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <string.h>
+#include <sys/random.h>
+
+static const struct stage {
+    const char *word; /* of the state in which the run is handed over */
+    void (*start)(struct run *run, run_done_fn *done);
+    void (*poke)(struct run *run); /* the stop flag was set while the stage has the run */
+    bool skipped;                  /* when the run has ended */
+} stages[] = {
+    [RUN_RECEIVED] = {"received", admission_stage, NULL, true},
+    [RUN_ADMITTED] = {"admitted", queue_stage, queue_poke, true},
+    [RUN_QUEUED] = {"queued", journal_stage, NULL, true},
+    [RUN_NOTED] = {"noted", claim_stage, claim_poke, true},
+    [RUN_RUNNING] = {"running", execution_stage, execution_poke, true},
+    [RUN_ENDED] = {"ended", verdict_stage, NULL, false},
+    [RUN_DECIDED] = {"decided", ledger_stage, NULL, false},
+    [RUN_RECORDED] = {"recorded", reply_stage, NULL, false},
+    [RUN_ANSWERED] = {"answered", NULL, NULL, false},
+};
+
+static void run_done(struct run *run);
+
+const char *run_state_word(enum run_state state)
+{
+    return stages[state].word;
+}
+
+static void run_free(struct run *run)
+{
+    request_free(run->request);
+    denials_free(&run->denials);
+    record_free(run->record);
+    record_free(run->replay);
+    if (run->queue_timer)
+        event_free(run->queue_timer);
+    if (run->claim_timer)
+        event_free(run->claim_timer);
+    for (int i = 0; i < 2; i++)
+        if (run->output[i])
+            evbuffer_free(run->output[i]);
+    spec_outputs_free(run->outputs, run->outputs ? run->request->outputs.count : 0);
+    free(run);
+}
+
+static void bury_dead(evutil_socket_t fd, short what, void *context)
+{
+    struct line *line = context;
+    struct run *run;
+    (void)fd;
+    (void)what;
+    while ((run = TAILQ_FIRST(&line->dead))) {
+        TAILQ_REMOVE(&line->dead, run, in_line);
+        run_free(run);
+    }
+    if (line->draining && TAILQ_EMPTY(&line->runs) && line->emptied)
+        line->emptied(line->main);
+}
+
+int run_line_init(struct line *line, struct event_base *base, const struct config *config)
+{
+    *line = (struct line){.base = base, .config = config, .started_us = clock_monotonic_us()};
+    TAILQ_INIT(&line->runs);
+    TAILQ_INIT(&line->dead);
+    line->bury = event_new(base, -1, 0, bury_dead, line);
+    return line->bury ? 0 : -ENOMEM;
+}
+
+void run_line_free(struct line *line)
+{
+    struct run *run, *next;
+    if (!line->bury)
+        return;
+    line->draining = false;
+    for (run = TAILQ_FIRST(&line->dead); run; run = next) {
+        next = TAILQ_NEXT(run, in_line);
+        run_free(run);
+    }
+    event_free(line->bury);
+    line->bury = NULL;
+}
+
+static int make_id(struct line *line, char id[UUID7_TEXT_BYTES])
+{
+    uint8_t random[10];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return -EIO;
+    uuid7_next(&line->ids, (uint64_t)clock_wall_us() / 1000, random, id);
+    return 0;
+}
+
+struct run *run_new(struct line *line, const struct peer_client *client, struct request *request)
+{
+    struct run *run = calloc(1, sizeof *run);
+    if (!run || make_id(line, run->id) < 0) {
+        free(run);
+        request_free(request);
+        return NULL;
+    }
+    run->line = line;
+    run->client = *client;
+    run->request = request;
+    run->usage = USAGE_UNKNOWN;
+    run->received_us = clock_wall_us();
+    TAILQ_INSERT_TAIL(&line->runs, run, in_line);
+    line->total++;
+    return run;
+}
+
+static void leave_line(struct run *run)
+{
+    TAILQ_REMOVE(&run->line->runs, run, in_line);
+    TAILQ_INSERT_TAIL(&run->line->dead, run, in_line);
+    event_active(run->line->bury, EV_TIMEOUT, 1);
+}
+
+/* The run's end when it was stopped before it was at a provider. */
+static enum reason stop_reason(enum run_stop stop)
+{
+    switch (stop) {
+    case RUN_STOP_CANCELLED:
+        return REASON_CLIENT_CANCELLED;
+    case RUN_STOP_GONE:
+        return REASON_CLIENT_GONE;
+    case RUN_STOP_SHUTDOWN:
+        return REASON_SHUTDOWN;
+    default:
+        return REASON_NONE;
+    }
+}
+
+/* The one function that moves a run: to the next state whose stage is not skipped. */
+static void run_move(struct run *run, enum run_state to)
+{
+    if (run->at_stage || to <= run->state)
+        log_fatal("a run moves while a stage has it, or backwards");
+    if (run->has_place && to >= RUN_ENDED)
+        queue_release(run);
+    if (run->stop && !run_has_ended(run) && to < RUN_ENDED)
+        run_end(run, stop_reason(run->stop));
+    while (stages[to].skipped && run_has_ended(run))
+        to++;
+    run->state = to;
+    if (!stages[to].start) {
+        leave_line(run);
+        return;
+    }
+    run->at_stage = true;
+    stages[to].start(run, run_done);
+}
+
+static void run_done(struct run *run)
+{
+    if (!run->at_stage)
+        log_fatal("a stage is done with a run twice");
+    run->at_stage = false;
+    run_move(run, run->state + 1);
+}
+
+void run_start(struct run *run)
+{
+    run->at_stage = true;
+    stages[RUN_RECEIVED].start(run, run_done);
+}
+
+bool run_stop(struct run *run, enum run_stop cause)
+{
+    if (run->stop || run_has_ended(run) || run->reported || run->state >= RUN_ENDED)
+        return false;
+    run->stop = cause;
+    if (run->at_stage && stages[run->state].poke)
+        stages[run->state].poke(run);
+    return true;
+}
+
+void run_end(struct run *run, enum reason reason)
+{
+    if (run_has_ended(run))
+        log_fatal("a run ends twice");
+    run->reason = reason;
+    run->status = reason_status(reason);
+}
+
+bool run_has_ended(const struct run *run)
+{
+    return run->status != STATUS_NONE || run->withdrawn;
+}
+
+struct run *run_find(struct line *line, const char *id)
+{
+    struct run *run;
+    TAILQ_FOREACH(run, &line->runs, in_line)
+        if (strcmp(run->id, id) == 0)
+            return run;
+    return NULL;
+}
+
+size_t run_count(const struct line *line, enum run_state from, enum run_state to)
+{
+    const struct run *run;
+    size_t count = 0;
+    TAILQ_FOREACH(run, &line->runs, in_line)
+        count += run->state >= from && run->state < to;
+    return count;
+}

@@ -1,0 +1,236 @@
+/*
+ * service.c - the daemon as a whole.
+ *
+ * Start: journal (what was left), ledger and executors (asked side by side), then, when both have
+ * answered, what was left goes to the ledger and the socket opens. No client is served before it is
+ * known whether the ledger is up and what the executors can enforce.
+ *
+ * End, on SIGTERM: no more connections, runs that come are refused and recorded; those on the line go
+ * on until drain_timeout and are stopped then; when the last has been answered and the answers are
+ * sent, everything is taken down in the opposite order. A second SIGTERM stops the runs at once.
+ */
+#include "daemon/service.h"
+
+#include "daemon/clock.h"
+#include "daemon/deadline.h"
+#include "daemon/journal.h"
+#include "daemon/ledger.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/notify.h"
+#include "daemon/queue.h"
+#include "daemon/recovery.h"
+#include "daemon/registry.h"
+#include "daemon/run.h"
+#include "daemon/spawn.h"
+
+#include <string.h>
+
+#define SERVICE_FLUSH_STEP_MS 10
+#define SERVICE_FLUSH_MS      2000
+
+struct service {
+    const struct config *config;
+    struct loop *loop;
+    struct line line;
+    struct recovery *recovery;
+    struct listener *listener;
+    struct deadline drain, flush;
+    int64_t flush_until_us;
+    bool executors_answered, ledger_answered, failed;
+};
+
+static void finish_start(struct service *service)
+{
+    if (!service->executors_answered || !service->ledger_answered || service->listener)
+        return;
+    service->recovery = recovery_start(&service->line);
+    int rc = service->recovery ? listener_open(&service->line, &service->listener) : -ENOMEM;
+    if (rc == 0) {
+        log_info("ready: writer %s, socket %s", ledger_writer(service->line.ledger),
+                 service->config->socket_path);
+        notify_send("READY=1");
+        return;
+    }
+    log_error("cannot listen on %s: %s", service->config->socket_path,
+              rc == -EADDRINUSE ? "another daemon does" : strerror(-rc));
+    service->failed = true;
+    loop_stop(service->loop);
+}
+
+static void executors_answered(void *context)
+{
+    struct service *service = context;
+    service->executors_answered = true;
+    finish_start(service);
+}
+
+static void ledger_answered(void *context, bool up)
+{
+    struct service *service = context;
+    (void)up;
+    service->ledger_answered = true;
+    finish_start(service);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+static void stop_runs(void *context)
+{
+    struct service *service = context;
+    struct run *run, *next;
+    for (run = TAILQ_FIRST(&service->line.runs); run; run = next) {
+        next = TAILQ_NEXT(run, in_line);
+        (void)run_stop(run, RUN_STOP_SHUTDOWN);
+    }
+}
+
+static void flush_answers(void *context)
+{
+    struct service *service = context;
+    bool flushed = !service->listener || listener_is_flushed(service->listener);
+    if (flushed || clock_monotonic_us() > service->flush_until_us)
+        loop_stop(service->loop);
+    else
+        deadline_start(&service->flush, SERVICE_FLUSH_STEP_MS);
+}
+
+/* The last run has been answered. */
+static void line_emptied(void *context)
+{
+    struct service *service = context;
+    if (deadline_is_running(&service->flush))
+        return;
+    service->flush_until_us = clock_monotonic_us() + SERVICE_FLUSH_MS * 1000;
+    deadline_start(&service->flush, 0);
+}
+
+static void terminate(void *context)
+{
+    struct service *service = context;
+    if (service->line.draining) {
+        stop_runs(service);
+        return;
+    }
+    log_info("ending: %zu runs on the line", run_count(&service->line, 0, RUN_STATE_COUNT));
+    notify_send("STOPPING=1");
+    service->line.draining = true;
+    if (service->listener)
+        listener_stop(service->listener);
+    deadline_start(&service->drain, service->config->drain_timeout_ms);
+    if (TAILQ_EMPTY(&service->line.runs))
+        line_emptied(service);
+}
+
+static void dump(void *context)
+{
+    const struct service *service = context;
+    const struct run *run;
+    log_info("dump: %lld connections, ledger %s with %zu records to append",
+             (long long)(service->listener ? listener_sessions(service->listener) : 0),
+             ledger_is_down(service->line.ledger) ? "down" : "up",
+             ledger_backlog(service->line.ledger));
+    TAILQ_FOREACH(run, &service->line.runs, in_line)
+        log_info("dump: run %s client=%s %s", run->id, run->client.name,
+                 run_state_word(run->state));
+}
+
+/* ---- the start -------------------------------------------------------------------------------- */
+
+static int start_loop(struct service *service)
+{
+    static const struct loop_signals signals = {terminate, dump};
+    int rc = loop_open(&signals, service, &service->loop);
+    if (rc == 0)
+        rc = deadline_init(&service->drain, loop_base(service->loop), stop_runs, service);
+    if (rc == 0)
+        rc = deadline_init(&service->flush, loop_base(service->loop), flush_answers, service);
+    return rc;
+}
+
+static int start_line(struct service *service)
+{
+    int rc = run_line_init(&service->line, loop_base(service->loop), service->config);
+    service->line.emptied = line_emptied;
+    service->line.main = service;
+    if (rc < 0)
+        return rc;
+    service->line.queue = queue_new(&service->line);
+    return service->line.queue ? 0 : -ENOMEM;
+}
+
+static int start_journal(struct service *service)
+{
+    char message[JOURNAL_MESSAGE_BYTES];
+    int rc = journal_open(&service->line, service->config->journal_directory,
+                          &service->line.journal, message);
+    if (rc > 0)
+        log_error("%s", message);
+    return rc;
+}
+
+static int start_ledger(struct service *service)
+{
+    int rc = ledger_open(&service->line, service->config->ledger_url, ledger_answered, service,
+                         &service->line.ledger);
+    if (rc > 0)
+        log_error("ledger.url is neither sqlite:PATH nor postgres:CONNECTION");
+    return rc;
+}
+
+static int start_executors(struct service *service)
+{
+    service->line.registry = registry_new(&service->line);
+    if (!service->line.registry)
+        return -ENOMEM;
+    registry_probe(service->line.registry, executors_answered, service);
+    return 0;
+}
+
+static int become_subreaper(struct service *service)
+{
+    (void)service;
+    return spawn_become_subreaper();
+}
+
+int service_start(const struct config *config, struct service **out)
+{
+    static int (*const steps[])(struct service *) = {
+        start_loop, become_subreaper, start_line, start_journal, start_ledger, start_executors};
+    struct service *service = calloc(1, sizeof *service);
+    if (!service)
+        return -ENOMEM;
+    service->config = config;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
+        rc = steps[i](service);
+    if (rc != 0)
+        service_free(service);
+    else
+        *out = service;
+    return rc;
+}
+
+int service_run(struct service *service)
+{
+    int rc = loop_run(service->loop);
+    return rc < 0 || service->failed ? 1 : 0;
+}
+
+void service_free(struct service *service)
+{
+    if (!service)
+        return;
+    listener_free(service->listener);
+    recovery_free(service->recovery);
+    registry_free(service->line.registry);
+    ledger_free(service->line.ledger);
+    journal_free(service->line.journal);
+    queue_free(service->line.queue);
+    run_line_free(&service->line);
+    deadline_free(&service->drain);
+    deadline_free(&service->flush);
+    loop_free(service->loop);
+    free(service);
+}

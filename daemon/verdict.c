@@ -1,0 +1,86 @@
+/*
+ * verdict.c - how a run ended.
+ *
+ * The order, first match wins, never changed afterwards:
+ *   1. what a stage decided before the run was at a provider (denied, refused, cancelled in the
+ *      queue ...);
+ *   2. what the host stopped it for (wall clock, output cap, cancel, client gone, shutdown): the
+ *      first cause, unless the provider's report had been there before;
+ *   3. what the host's own counters say (memory);
+ *   4. the provider's report;
+ *   5. how the provider failed.
+ * An exit code of 137 or 255 is only ever an exit code: kills and faults come by other ways.
+ */
+#include "daemon/verdict.h"
+
+#include "daemon/clock.h"
+#include "daemon/log.h"
+#include "daemon/run_record.h"
+
+static enum reason stop_reason(enum run_stop stop)
+{
+    static const enum reason reasons[] = {
+        [RUN_STOP_NONE] = REASON_NONE,        [RUN_STOP_WALL] = REASON_WALL_CLOCK,
+        [RUN_STOP_OUTPUT] = REASON_OUTPUT,    [RUN_STOP_CANCELLED] = REASON_CLIENT_CANCELLED,
+        [RUN_STOP_GONE] = REASON_CLIENT_GONE, [RUN_STOP_SHUTDOWN] = REASON_SHUTDOWN,
+    };
+    return reasons[stop];
+}
+
+static enum reason limit_reason(enum limit limit)
+{
+    switch (limit) {
+    case LIMIT_CPU_MS:
+        return REASON_CPU;
+    case LIMIT_MEMORY_BYTES:
+        return REASON_MEMORY;
+    case LIMIT_PROCESSES:
+        return REASON_PROCESSES;
+    case LIMIT_SCRATCH_BYTES:
+        return REASON_SCRATCH;
+    default:
+        return REASON_PROTOCOL_VIOLATION;
+    }
+}
+
+static enum reason report_reason(const struct report *report)
+{
+    switch (report->outcome) {
+    case OUTCOME_EXITED:
+        return report->exit_code == 0 ? REASON_EXIT_ZERO : REASON_EXIT_NONZERO;
+    case OUTCOME_SIGNALED:
+        return REASON_KILLED_BY_SIGNAL;
+    case OUTCOME_COMPILE_FAILED:
+        return REASON_COMPILE_FAILED;
+    case OUTCOME_LIMIT:
+        return limit_reason(report->limit);
+    default:
+        return REASON_SETUP_FAILED;
+    }
+}
+
+static enum reason decide(const struct run *run)
+{
+    if (run->stop)
+        return stop_reason(run->stop);
+    if (run->memory_exceeded)
+        return REASON_MEMORY;
+    if (run->reported)
+        return report_reason(&run->report);
+    return run->failure ? run->failure : REASON_LOST;
+}
+
+void verdict_stage(struct run *run, run_done_fn *done)
+{
+    run->finished_us = clock_wall_us();
+    if (run->withdrawn) {
+        done(run);
+        return;
+    }
+    if (!run_has_ended(run))
+        run_end(run, decide(run));
+    run->record = run_record_make(run);
+    if (!run->record)
+        log_fatal("no memory for the record of a run");
+    done(run);
+}
