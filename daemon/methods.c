@@ -21,9 +21,10 @@ typedef void method_handler(struct session *session, const struct rpc_call *call
 static void answer_now(struct session *session, const struct rpc_call *call, json_t *result)
 {
     size_t length = 0;
-    if (call->id_text[0])
-        session_send(session, result ? rpc_result_line(call->id_text, result, &length) : NULL,
-                     length);
+    if (call->id_text[0]) {
+        char *line = result ? rpc_result_line(call->id_text, result, &length) : NULL;
+        session_send(session, line, length);
+    }
     json_decref(result);
 }
 
