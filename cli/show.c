@@ -227,20 +227,28 @@ void show_object(const struct terminal *terminal, const json_t *object)
     show_members(terminal, 0, object);
 }
 
+/* "network: requested open; offered: none", escaped; malloc'd, NULL when out of memory. */
+static char *denial_text(const json_t *denial)
+{
+    char *text = NULL;
+    const char *demand = json_string_value(json_object_get(denial, "demand"));
+    if (!demand)
+        demand = "?";
+    AR_AUTO_FREE char *name = terminal_escape(demand, strlen(demand));
+    AR_AUTO_FREE char *requested = show_value(demand, json_object_get(denial, "requested"));
+    AR_AUTO_FREE char *offered = show_value(demand, json_object_get(denial, "offered"));
+    if (!name || !requested || !offered ||
+        asprintf(&text, "%s: requested %s; offered: %s", name, requested, offered) < 0)
+        return NULL;
+    return text;
+}
+
 void show_denials(const struct terminal *terminal, const json_t *denials)
 {
     for (size_t i = 0; i < json_array_size(denials); i++) {
-        const json_t *denial = json_array_get(denials, i);
-        const char *demand = json_string_value(json_object_get(denial, "demand"));
-        AR_AUTO_FREE char *name =
-            terminal_escape(demand ? demand : "?", demand ? strlen(demand) : 1);
-        AR_AUTO_FREE char *requested =
-            show_value(demand ? demand : "", json_object_get(denial, "requested"));
-        AR_AUTO_FREE char *offered =
-            show_value(demand ? demand : "", json_object_get(denial, "offered"));
-        (void)fprintf(terminal->stream, "  %sdenied%s %s: requested %s; offered: %s\n",
-                      terminal_begin(terminal, TERMINAL_BAD), terminal_end(terminal, TERMINAL_BAD),
-                      name ? name : "?", requested ? requested : "?", offered ? offered : "?");
+        AR_AUTO_FREE char *text = denial_text(json_array_get(denials, i));
+        (void)fprintf(terminal->stream, "  %sdenied%s %s\n", terminal_begin(terminal, TERMINAL_BAD),
+                      terminal_end(terminal, TERMINAL_BAD), text ? text : "?");
     }
 }
 
@@ -335,6 +343,9 @@ int show_record(const struct terminal *terminal, const struct record *record)
     show_column(terminal, "usage", record->usage);
     AR_AUTO_JSON json_t *denials =
         record->denials ? json_loads(record->denials, JSON_DECODE_ANY, NULL) : NULL;
-    show_denials(terminal, denials);
+    for (size_t i = 0; i < json_array_size(denials); i++) {
+        AR_AUTO_FREE char *text = denial_text(json_array_get(denials, i));
+        print_line(terminal, 0, "denied", text ? text : "?", TERMINAL_BAD);
+    }
     return show_chain(terminal, record);
 }
