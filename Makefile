@@ -386,7 +386,7 @@ sqldir = $(datadir)/auditrun/postgres
 man_pages := $(wildcard man/*.[1-8])
 units := $(wildcard systemd/*.service systemd/*.socket systemd/*.slice)
 completions := $(wildcard etc/completion/*)
-configurations := $(wildcard etc/*.conf)
+configurations := $(wildcard etc/*.conf etc/*/*.conf)
 documents := README.md LICENSE $(wildcard docs/*.md)
 migrations := $(wildcard sinks/postgres/*.sql)
 
@@ -405,15 +405,16 @@ install: all
 	$(Q)$(call put,755,$(bindir),$(BUILD)/auditrun)
 	$(Q)$(call put,755,$(executordir),$(filter-out %/auditrund %/auditrun,$(program_paths)))
 	$(Q)$(foreach p,$(man_pages),$(call put,644,$(mandir)/man$(subst .,,$(suffix $p)),$p) &&) :
-	$(Q)$(call put,644,$(completiondir),$(completions))
+	$(Q)$(foreach c,$(completions),$(INSTALL) -D -m 644 $c \
+		$(DESTDIR)$(completiondir)/$(basename $(notdir $c)) &&) :
 	$(Q)$(call put,644,$(docdir),$(wildcard $(documents)))
 	$(Q)$(call put,644,$(sqldir),$(migrations))
 	$(Q)for unit in $(units); do \
 		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
 		$(place) "$$unit" >$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
 	$(Q)for conf in $(configurations); do \
-		name=$(DESTDIR)$(confdir)/$${conf##*/}; \
-		$(INSTALL) -d $(DESTDIR)$(confdir) && $(place) "$$conf" >"$$name.new" || exit 1; \
+		name=$(DESTDIR)$(confdir)/$${conf#etc/}; \
+		$(INSTALL) -d "$${name%/*}" && $(place) "$$conf" >"$$name.new" || exit 1; \
 		if [[ -e $$name ]] && ! cmp -s "$$name" "$$name.new"; then \
 			echo "  kept      $$name, the new one is $$name.new"; \
 		else \
@@ -425,16 +426,16 @@ uninstall:
 	$(Q)rm -f $(addprefix $(DESTDIR),$(sbindir)/auditrund $(bindir)/auditrun \
 		$(patsubst $(BUILD)/%,$(executordir)/%,$(filter-out %/auditrund %/auditrun,$(program_paths))) \
 		$(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $p))/$(notdir $p)) \
-		$(addprefix $(completiondir)/,$(notdir $(completions))) \
+		$(addprefix $(completiondir)/,$(basename $(notdir $(completions)))) \
 		$(addprefix $(docdir)/,$(notdir $(documents))) \
 		$(addprefix $(sqldir)/,$(notdir $(migrations))) \
 		$(addprefix $(unitdir)/,$(notdir $(units))))
 	$(Q)for conf in $(configurations); do \
-		name=$(DESTDIR)$(confdir)/$${conf##*/}; rm -f "$$name.new"; \
+		name=$(DESTDIR)$(confdir)/$${conf#etc/}; rm -f "$$name.new"; \
 		if cmp -s <($(place) "$$conf") "$$name"; then rm -f "$$name"; \
 		elif [[ -e $$name ]]; then echo "  kept      $$name, it was changed"; fi; done
 	$(Q)for folder in $(addprefix $(DESTDIR),$(executordir) $(docdir) $(sqldir) \
-			$(datadir)/auditrun $(confdir)); do \
+			$(datadir)/auditrun $(confdir)/languages.d $(confdir)); do \
 		[[ ! -d $$folder ]] || rmdir --ignore-fail-on-non-empty "$$folder"; done
 
 clean:
