@@ -191,8 +191,8 @@ bool text_is_relative_path(const char *text)
 bool text_path_is_below(const char *path, const char *root)
 {
     size_t length = strlen(root);
-    if (length == 1)
-        return true; /* "/" */
+    if (strcmp(root, "/") == 0)
+        return true;
     return strncmp(path, root, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 

@@ -38,7 +38,7 @@ bool text_is_api_method(const char *text);
 bool text_is_canonical_path(const char *text);
 /* Relative and canonical, below the working directory: at most 1023 bytes and 32 components. */
 bool text_is_relative_path(const char *text);
-/* Is path equal to root or below it, by whole components? Both are canonical. */
+/* Is path equal to root or below it, by whole components? Both are canonical, or both relative. */
 bool text_path_is_below(const char *path, const char *root);
 /* "host:port" or "*.host:port": lower-case labels (RFC 1123), at most 253 bytes, port 1..65535
  * without leading zero; "[v6]:port" and IPv4 literals are allowed as hosts. */
