@@ -232,7 +232,7 @@ char *postgres_row_insert_sql(void)
     FILE *stream = names ? open_memstream(&sql, &length) : NULL;
     if (!stream)
         return NULL;
-    (void)fprintf(stream, "INSERT INTO auditrun.runs (%s) SELECT * FROM pg_catalog.unnest(", names);
+    (void)fprintf(stream, "INSERT INTO auditrun.runs (%s) SELECT * FROM unnest(", names);
     for (size_t i = 0; i < COLUMNS_COUNT; i++)
         (void)fprintf(stream, "%s$%zu::%s[]", i > 0 ? ", " : "", i + 1,
                       types[columns_table[i].type].name);

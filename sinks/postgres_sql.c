@@ -17,7 +17,7 @@ static const char head_update[] = "UPDATE auditrun.writers SET seq = $2::int8, h
                                   "WHERE writer = $1::uuid AND seq = $4::int8 AND hash = $5::text";
 static const char key_insert[] =
     "INSERT INTO auditrun.keys (company, idempotency_key, request_sha256, run_id) "
-    "SELECT * FROM pg_catalog.unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) "
+    "SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) "
     "ON CONFLICT DO NOTHING";
 static const char claim[] =
     "INSERT INTO auditrun.keys (company, idempotency_key, request_sha256, run_id) "

@@ -1,8 +1,9 @@
 /*
  * postgres_sql.h - the statements of the PostgreSQL sink, by name, as its connections prepare them.
  *
- * All names are qualified and all parameters are cast: no search_path and no guess of the server
- * decides what they mean.
+ * All names are qualified and all parameters are cast, so that no guess of the server decides what
+ * they mean; only unnest() of several arrays cannot be qualified, and the session's search_path is
+ * pg_catalog alone.
  */
 #ifndef AUDITRUN_SINKS_POSTGRES_SQL_H
 #define AUDITRUN_SINKS_POSTGRES_SQL_H
