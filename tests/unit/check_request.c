@@ -70,7 +70,7 @@ START_TEST(test_whole)
     ck_assert_str_eq(request->executor, "namespace");
     ck_assert_uint_eq(request->args.count, 3);
     ck_assert_str_eq(request->args.items[2], "x\ny");
-    ck_assert_uint_eq(request->stdin_bytes.length, 7);
+    ck_assert_uint_eq(request->stdin_bytes.length, 6);
     ck_assert_mem_eq(request->stdin_bytes.data, "in\0put", 7);
     ck_assert_uint_eq(request->env_count, 2);
     ck_assert_str_eq(request->env[0].name, "LANG");
