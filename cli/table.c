@@ -133,8 +133,8 @@ int table_add(struct table *table, const struct table_cell *cells)
         row[i].style = cells[i].style;
         row[i].text = terminal_escape(text, strlen(text));
         if (!row[i].text) {
-            while (i > 0)
-                free(AR_TAKE(row[--i].text));
+            while (i-- > 0)
+                free(row[i].text);
             return -ENOMEM;
         }
         size_t columns = terminal_columns(row[i].text);

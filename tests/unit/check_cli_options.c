@@ -117,8 +117,9 @@ static const struct option_row sample_rows[] = {
 static int split(char *line, char **argv, int room)
 {
     int argc = 0;
-    for (char *word = strtok(line, " "); word && argc < room; word = strtok(NULL, " "))
-        argv[argc++] = word;
+    for (char *word = strsep(&line, " "); word && argc < room; word = strsep(&line, " "))
+        if (*word)
+            argv[argc++] = word;
     return argc;
 }
 

@@ -46,17 +46,25 @@ START_TEST(control_characters_are_made_visible)
 }
 END_TEST
 
+static bool is_harmless(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f)
+            return false;
+    return true;
+}
+
 /* Whatever goes in, nothing that drives a terminal comes out, and there was room for it. */
 START_TEST(every_pair_of_bytes_comes_out_harmless)
 {
     for (int first = 0; first < 256; first++) {
+        bool harmless = true;
         for (int second = 0; second < 256; second++) {
             const char pair[2] = {(char)first, (char)second};
             AR_AUTO_FREE char *out = terminal_escape(pair, sizeof(pair));
-            ck_assert_ptr_nonnull(out);
-            for (const char *c = out; *c; c++)
-                ck_assert((unsigned char)*c >= 0x20 && *c != 0x7f);
+            harmless = harmless && out && is_harmless(out);
         }
+        ck_assert_msg(harmless, "first byte 0x%02x", (unsigned)first);
     }
 }
 END_TEST
