@@ -382,25 +382,25 @@ json_t *ledger_status(const struct ledger *ledger)
 
 /* ---- beginning and end ------------------------------------------------------------------------ */
 
-int ledger_open(struct line *line, const char *url, void (*answered)(void *context, bool up),
+int ledger_open(struct line *line, struct sink *sink, void (*answered)(void *context, bool up),
                 void *context, struct ledger **out)
 {
     struct ledger *ledger = calloc(1, sizeof *ledger);
-    if (!ledger)
+    if (!ledger) {
+        sink_close(sink);
         return -ENOMEM;
+    }
     ledger->line = line;
+    ledger->sink = sink;
     ledger->answered = answered;
     ledger->context = context;
     ledger->retry_ms = LEDGER_RETRY_MIN_MS;
     ledger->batch_most = SINK_MAX_BATCH;
     TAILQ_INIT(&ledger->pending);
     memcpy(ledger->writer, journal_writer(line->journal), sizeof ledger->writer);
-    int rc = deadline_init(&ledger->retry, line->base, probe, ledger);
-    if (rc == 0)
-        rc = sink_open(url, line->base, &ledger->sink);
-    if (rc != 0) {
+    if (deadline_init(&ledger->retry, line->base, probe, ledger) < 0) {
         ledger_free(ledger);
-        return rc;
+        return -ENOMEM;
     }
     *out = ledger;
     probe(ledger);

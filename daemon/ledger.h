@@ -15,10 +15,9 @@
 
 struct ledger;
 
-/* Opens the sink that the URL names; appends under the journal's writer. answered is called once, when
- * it is known whether the sink is up or down. 0 with *out owned, 1: the URL is of no known form,
- * -errno. */
-int ledger_open(struct line *line, const char *url, void (*answered)(void *context, bool up),
+/* Takes over the sink (also when it fails); appends under the journal's writer. answered is called
+ * once, when it is known whether the sink is up or down. 0 with *out owned, or -ENOMEM. */
+int ledger_open(struct line *line, struct sink *sink, void (*answered)(void *context, bool up),
                 void *context, struct ledger **out) AR_MUST_CHECK;
 /* Calls back what is pending: records that are not stored are kept in the journal first (which must
  * still be there). */

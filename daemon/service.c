@@ -172,11 +172,13 @@ static int start_journal(struct service *service)
 
 static int start_ledger(struct service *service)
 {
-    int rc = ledger_open(&service->line, service->config->ledger_url, ledger_answered, service,
-                         &service->line.ledger);
+    struct sink *sink;
+    int rc = sink_open(service->config->ledger_url, service->line.base, &sink);
     if (rc > 0)
         log_error("ledger.url is neither sqlite:PATH nor postgres:CONNECTION");
-    return rc;
+    if (rc != 0)
+        return rc;
+    return ledger_open(&service->line, sink, ledger_answered, service, &service->line.ledger);
 }
 
 static int start_executors(struct service *service)
