@@ -53,7 +53,9 @@ static int print_stream(const struct order *order, const json_t *result, const c
     if (rc != 0)
         return output_failed(rc, member);
     if (json_is_true(json_object_get(content, "truncated")) && !order->quiet)
-        (void)message_error(0, "%s was cut: the run had no more room for output (--output-limit)",
+        (void)message_error(0,
+                            "%s is not complete: it was cut at the limit (--output-limit), or "
+                            "this is a repeat, whose output is not kept",
                             member);
     return 0;
 }

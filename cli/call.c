@@ -123,6 +123,11 @@ int call_error(const json_t *error, bool json, const char *(*option_of)(const ch
         explain_audit_failure(data);
     else if (code == RPC_FORBIDDEN)
         (void)message_error(0, "forbidden: the configuration does not let you ask this ([client])");
+    else if (code == RPC_INVALID_REQUEST)
+        (void)message_error(0,
+                            "the daemon refuses the request as a whole (error %lld); most likely "
+                            "it is longer than [socket] max_line",
+                            code);
     else if (code == RPC_NOT_FOUND)
         (void)message_error(0, "not found: there is nothing by that name that you may see");
     else

@@ -25,24 +25,34 @@ enum terminal_style show_status_style(enum status status)
     return (unsigned)status < STATUS_COUNT ? status_styles[status] : TERMINAL_PLAIN;
 }
 
+/* "3 min 20 s", "24 h": two neighboring units, the smaller only if there is some of it. */
+static void two_units(int64_t large, const char *large_unit, int64_t small, const char *small_unit,
+                      char out[SHOW_TEXT_BYTES])
+{
+    if (small == 0)
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " %s", large, large_unit);
+    else
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " %s %" PRId64 " %s", large, large_unit,
+                       small, small_unit);
+}
+
 const char *show_duration(int64_t us, char out[SHOW_TEXT_BYTES])
 {
+    const int64_t second = 1000000, minute = 60 * second, hour = 60 * minute;
     if (us < 0)
         (void)snprintf(out, SHOW_TEXT_BYTES, "?");
     else if (us < 1000)
         (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " us", us);
     else if (us < 10000)
-        (void)snprintf(out, SHOW_TEXT_BYTES, "%.1f ms", (double)us / 1e3);
-    else if (us < 1000000)
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%.2g ms", (double)us / 1e3);
+    else if (us < second)
         (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " ms", us / 1000);
-    else if (us < 120 * INT64_C(1000000))
-        (void)snprintf(out, SHOW_TEXT_BYTES, "%.2f s", (double)us / 1e6);
-    else if (us < 7200 * INT64_C(1000000))
-        (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " min %" PRId64 " s", us / 60000000,
-                       us / 1000000 % 60);
+    else if (us < 2 * minute)
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%.4g s", (double)(us / 10000) / 100);
+    else if (us < 2 * hour)
+        two_units(us / minute, "min", us % minute / second, "s", out);
     else
-        (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " h %" PRId64 " min", us / 3600000000,
-                       us / 60000000 % 60);
+        two_units(us / hour, "h", us % hour / minute, "min", out);
     return out;
 }
 

@@ -173,6 +173,9 @@ START_TEST(numbers_are_for_people)
     ck_assert_str_eq(show_duration(45000, text), "45 ms");
     ck_assert_str_eq(show_duration(1250000, text), "1.25 s");
     ck_assert_str_eq(show_duration(INT64_C(200000000), text), "3 min 20 s");
+    ck_assert_str_eq(show_duration(INT64_C(119999999), text), "120 s");
+    ck_assert_str_eq(show_duration(INT64_C(3600000000), text), "60 min");
+    ck_assert_str_eq(show_duration(INT64_C(86400000000), text), "24 h");
     ck_assert_str_eq(show_duration(-1, text), "?");
     ck_assert_str_eq(show_bytes(0, text), "0 B");
     ck_assert_str_eq(show_bytes(1023, text), "1023 B");
@@ -190,7 +193,7 @@ START_TEST(values_are_in_few_words)
         const char *name, *json, *text;
     } cases[] = {
         {"limits.memory_bytes", "65536", "64 KiB"},
-        {"limits.wall_ms", "5000", "5.00 s"},
+        {"limits.wall_ms", "5000", "5 s"},
         {"processes", "16", "16"},
         {"network", "\"allowlist\"", "allowlist"},
         {"secrets", "[\"A\", \"B\"]", "A, B"},
