@@ -134,23 +134,24 @@ static int check_envelope(struct run *run)
     return 1;
 }
 
-/* From here on the grant is the effective one: enforced, recorded, returned. */
-static int fill_grant(struct run *run)
+/* From here on the grant is the effective one: enforced, recorded, returned. A run that is denied is
+ * recorded with the grant that it would have had. */
+static void fill_grant(struct run *run)
 {
-    grant_fill(&run->request->grant, &run->line->config->limits,
-               &executor_envelope(run->executor)->limits);
-    return 0;
+    if (run->executor)
+        grant_fill(&run->request->grant, &run->line->config->limits,
+                   &executor_envelope(run->executor)->limits);
 }
 
 void admission_stage(struct run *run, run_done_fn *done)
 {
     static admission_step *const steps[] = {check_drain, check_company,  check_executor,
-                                            check_paths, check_switches, check_envelope,
-                                            fill_grant};
+                                            check_paths, check_switches, check_envelope};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
         rc = steps[i](run);
     if (rc < 0)
         run_end(run, REASON_OVERLOADED);
+    fill_grant(run);
     done(run);
 }
