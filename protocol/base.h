@@ -36,12 +36,12 @@ static inline void base_close(const int *fd)
 #define AR_AUTO_CLOSE AR_CLEANUP(base_close)
 
 /* Take the value out of an AR_CLEANUP pointer. The place is evaluated once. */
-#define AR_TAKE(pointer)                                                                           \
-    __extension__({                                                                                \
-        __typeof__(&(pointer)) place_ = &(pointer);                                                \
-        __typeof__(pointer) taken_ = *place_;                                                      \
-        *place_ = NULL;                                                                            \
-        taken_;                                                                                    \
+#define AR_TAKE(pointer)                            \
+    __extension__({                                 \
+        __typeof__(&(pointer)) place_ = &(pointer); \
+        __typeof__(pointer) taken_ = *place_;       \
+        *place_ = NULL;                             \
+        taken_;                                     \
     })
 
 /* Take a descriptor out of an AR_AUTO_CLOSE local. */
