@@ -9,6 +9,7 @@
 
 #include "protocol/frame.h"
 #include "tests/lib/processes.h"
+#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -18,11 +19,9 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
-#define MAX_LINE         ((size_t)256 << 20)
-#define TRAFFIC_VARIABLE "AUDITRUN_TEST_TRAFFIC"
-#define FIRST_CALL_ID    1000000
+#define MAX_LINE      ((size_t)256 << 20)
+#define FIRST_CALL_ID 1000000
 
 struct message {
     json_t *value;
@@ -37,75 +36,57 @@ struct client {
     TAILQ_HEAD(message_list, message) waiting;
     char *last_line;
     json_int_t next_call;
-    char name[48]; /* in the traffic file */
+    json_t *methods; /* by the text of the id */
 };
 
 /* ---- traffic ---------------------------------------------------------------------------------- */
 
-void client_begin_traffic(void)
+/* What was asked, so that the result can be held against the schema of its method. */
+static void note_question(struct client *client, const json_t *message)
 {
-    char path[] = "/tmp/auditrun-traffic-XXXXXX";
-    AR_AUTO_CLOSE int fd = mkstemp(path);
-    if (fd < 0 || setenv(TRAFFIC_VARIABLE, path, 1) != 0) /* not in a test: Check cannot assert */
-        abort();
+    const json_t *id = json_object_get(message, "id");
+    AR_AUTO_FREE char *text = id ? json_dumps(id, JSON_ENCODE_ANY) : NULL;
+    if (text)
+        ck_assert_int_eq(json_object_set(client->methods, text, json_object_get(message, "method")),
+                         0);
 }
 
-/* One JSON object a line: connection, from ("client" or "daemon"), message as it was. */
-static void keep_traffic(const struct client *client, const char *from, const char *line)
+static void keep_result(struct client *client, const json_t *message, const json_t *result)
 {
-    const char *path = getenv(TRAFFIC_VARIABLE);
-    AR_AUTO_FREE char *text = NULL;
-    if (!path)
+    char schema[64];
+    AR_AUTO_FREE char *id = json_dumps(json_object_get(message, "id"), JSON_ENCODE_ANY);
+    const char *method = id ? json_string_value(json_object_get(client->methods, id)) : NULL;
+    if (!method)
         return;
-    AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    ck_assert_int_ge(fd, 0);
-    int length = asprintf(&text, "{\"connection\": \"%s\", \"from\": \"%s\", \"message\": %.*s}\n",
-                          client->name, from, (int)strcspn(line, "\n"), line);
-    ck_assert_int_gt(length, 0);
-    ck_assert_int_eq(write(fd, text, (size_t)length), length);
+    (void)snprintf(schema, sizeof(schema), "%s-result", method);
+    traffic_keep_value(schema, result);
 }
 
-static int run_validator(const char *path)
+static void keep_traffic(struct client *client, const json_t *message, const char *line)
 {
-    AR_AUTO_FREE char *program = NULL;
-    const char *source = getenv("AUDITRUN_SOURCE");
-    int status = -1;
-    if (asprintf(&program, "%s/tests/tools/validate-schema", source ? source : ".") < 0)
-        return -1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execl(program, program, "--traffic", path, (char *)NULL);
-        _exit(127);
+    const json_t *result = json_object_get(message, "result");
+    if (json_object_get(message, "method")) {
+        traffic_keep("output-notification", line);
+    } else if (result) {
+        traffic_keep("result-line", line);
+        keep_result(client, message, result);
+    } else {
+        traffic_keep("error-line", line);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-int client_check_traffic(void)
-{
-    const char *path = getenv(TRAFFIC_VARIABLE);
-    if (!path)
-        return -1;
-    int rc = run_validator(path);
-    if (rc != 0)
-        (void)fprintf(stderr, "traffic: not all of it is as the schemas say (status %d)\n", rc);
-    (void)unlink(path);
-    return rc;
 }
 
 /* ---- connection ------------------------------------------------------------------------------- */
 
 struct client *client_adopt(int fd)
 {
-    static unsigned connections;
     struct client *client = calloc(1, sizeof(*client));
     ck_assert_ptr_nonnull(client);
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     *client = (struct client){.fd = fd, .next_call = FIRST_CALL_ID};
     frame_init(&client->reader, MAX_LINE);
     TAILQ_INIT(&client->waiting);
-    (void)snprintf(client->name, sizeof(client->name), "%d.%u", (int)getpid(), ++connections);
+    client->methods = json_object();
+    ck_assert_ptr_nonnull(client->methods);
     return client;
 }
 
@@ -134,6 +115,7 @@ void client_disconnect(struct client *client)
     }
     (void)close(client->fd);
     frame_free(&client->reader);
+    json_decref(client->methods);
     free(client->last_line);
     free(client);
 }
@@ -170,7 +152,7 @@ static void keep_message(struct client *client, const char *line, size_t length)
                   error.text, line);
     message->line = strndup(line, length);
     ck_assert_ptr_nonnull(message->line);
-    keep_traffic(client, "daemon", message->line);
+    keep_traffic(client, message->value, message->line);
     TAILQ_INSERT_TAIL(&client->waiting, message, in_client);
 }
 
@@ -305,15 +287,20 @@ void client_send_line(struct client *client, const char *line)
 
 void client_send_json(struct client *client, json_t *message)
 {
+    traffic_keep_value("request-line", message);
+    client_send_unchecked(client, message);
+}
+
+void client_send_unchecked(struct client *client, json_t *message)
+{
     AR_AUTO_FREE char *line = json_dumps(message, JSON_COMPACT);
     ck_assert_ptr_nonnull(line);
-    keep_traffic(client, "client", line);
+    note_question(client, message);
     client_send_line(client, line);
     json_decref(message);
 }
 
-void client_request_as(struct client *client, const char *id_text, const char *method,
-                       json_t *params)
+static json_t *request(const char *id_text, const char *method, json_t *params)
 {
     json_t *message = json_pack("{s:s, s:s}", "jsonrpc", "2.0", "method", method);
     ck_assert_ptr_nonnull(message);
@@ -322,7 +309,13 @@ void client_request_as(struct client *client, const char *id_text, const char *m
             json_object_set_new(message, "id", json_loads(id_text, JSON_DECODE_ANY, NULL)), 0);
     if (params)
         ck_assert_int_eq(json_object_set_new(message, "params", params), 0);
-    client_send_json(client, message);
+    return message;
+}
+
+void client_request_as(struct client *client, const char *id_text, const char *method,
+                       json_t *params)
+{
+    client_send_json(client, request(id_text, method, params));
 }
 
 void client_request(struct client *client, json_int_t id, const char *method, json_t *params)
@@ -342,7 +335,9 @@ json_t *client_call(struct client *client, const char *method, json_t *params)
 json_t *client_fail(struct client *client, const char *method, json_t *params)
 {
     json_int_t id = client->next_call++;
-    client_request(client, id, method, params);
+    char id_text[32];
+    (void)snprintf(id_text, sizeof(id_text), "%lld", (long long)id);
+    client_send_unchecked(client, request(id_text, method, params));
     AR_AUTO_JSON json_t *answer = client_answer(client, id);
     json_t *error = json_object_get(answer, "error");
     ck_assert_msg(error != NULL, "not an error: %.500s", client_last_line(client));

@@ -2,9 +2,9 @@
  * client.h - a client of the daemon for tests: lines out, lines in, any number in flight.
  *
  * Answers that come while another one is waited for are kept. Every wait has a deadline; a function
- * that returns nothing to be checked ends the test when it fails. Requests made from JSON and every
- * line of the daemon go to the traffic file of the program, which client_check_traffic() holds
- * against the schemas; lines that were made wrong on purpose (client_send_line()) do not.
+ * that returns nothing to be checked ends the test when it fails. Requests that are meant to be right
+ * and every line of the daemon are kept for the schemas (traffic.h); lines that were made wrong on
+ * purpose (client_send_line(), client_send_unchecked(), client_fail()) are not.
  */
 #ifndef AUDITRUN_TESTS_LIB_CLIENT_H
 #define AUDITRUN_TESTS_LIB_CLIENT_H
@@ -34,8 +34,9 @@ void client_request(struct client *client, json_int_t id, const char *method, js
 /* The same with whatever id text (JSON), NULL for a notification. */
 void client_request_as(struct client *client, const char *id_text, const char *method,
                        json_t *params);
-/* Sends a message that is valid as it is; taken over. */
+/* Sends a message, which is taken over: one that is valid, or one that may be anything. */
 void client_send_json(struct client *client, json_t *message);
+void client_send_unchecked(struct client *client, json_t *message);
 
 /* The next message in the order in which they came: owned; NULL at the end of the connection, or when
  * none came within ms (client_has_ended() tells). */
@@ -67,11 +68,5 @@ json_t *client_json(const char *text);
 void client_expect(const json_t *result, const char *status, const char *reason);
 /* An error object: its code, and data.path and data.problem unless NULL. */
 void client_expect_error(const json_t *error, int code, const char *path, const char *problem);
-
-/* Call begin in main() before the tests: from now on the traffic of all clients is kept, in a file in
- * /tmp. Check, after them, holds it against the schemas (tests/tools/validate-schema) and removes it:
- * 0 when every message is as they say; what is not is said on the standard error. */
-void client_begin_traffic(void);
-int client_check_traffic(void) AR_MUST_CHECK;
 
 #endif
