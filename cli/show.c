@@ -48,7 +48,7 @@ const char *show_duration(int64_t us, char out[SHOW_TEXT_BYTES])
     else if (us < second)
         (void)snprintf(out, SHOW_TEXT_BYTES, "%" PRId64 " ms", us / 1000);
     else if (us < 2 * minute)
-        (void)snprintf(out, SHOW_TEXT_BYTES, "%.4g s", (double)(us / 10000) / 100);
+        (void)snprintf(out, SHOW_TEXT_BYTES, "%.4g s", (double)us / 1e6);
     else if (us < 2 * hour)
         two_units(us / minute, "min", us % minute / second, "s", out);
     else
