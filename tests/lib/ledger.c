@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -296,4 +297,69 @@ void ledger_end(struct ledger *ledger)
     remove_file(ledger, "-wal");
     remove_file(ledger, "-shm");
     (void)rmdir(ledger->folder);
+}
+
+/* ---- what a ledger is ----------------------------------------------------------------------- */
+
+void ledger_begin_with_rows(struct ledger *ledger, enum ledger_kind kind,
+                            struct postgres_server *server, struct records_chain chains[2])
+{
+    ledger_begin(ledger, kind, server);
+    records_begin(&chains[0], 1000);
+    records_begin(&chains[1], 1001);
+    if (strcmp(chains[0].writer, chains[1].writer) > 0) {
+        struct records_chain higher = chains[0];
+        chains[0] = chains[1];
+        chains[1] = higher;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ledger_grow(ledger, &chains[i], LEDGER_ROWS / 2);
+        ledger_grow(ledger, &chains[i], LEDGER_ROWS / 2);
+    }
+}
+
+struct reader *ledger_reader(const struct ledger *ledger)
+{
+    char message[READER_MESSAGE_BYTES];
+    struct reader *reader = NULL;
+    int rc = reader_open(ledger->url, &reader, message);
+    ck_assert_msg(rc == 0, "reader_open: %d, %s", rc, message);
+    return reader;
+}
+
+struct verify_result ledger_verify(const struct ledger *ledger)
+{
+    struct verify_result result;
+    struct reader *reader = ledger_reader(ledger);
+    int rc = verify_ledger(reader, NULL, NULL, &result);
+    ck_assert_msg(rc == 0, "verify: %d, %s", rc, reader_message(reader));
+    reader_close(reader);
+    return result;
+}
+
+void ledger_expect_sound(const struct ledger *ledger, int64_t rows, int64_t writers)
+{
+    struct verify_result result = ledger_verify(ledger);
+    ck_assert_msg(result.finding == VERIFY_OK, "%s at %" PRId64, verify_word(result.finding),
+                  result.seq);
+    ck_assert_int_eq(result.rows, rows);
+    ck_assert_int_eq(result.writers, writers);
+}
+
+void ledger_expect_finding(const struct ledger *ledger, enum verify_finding finding,
+                           const char *writer, int64_t seq)
+{
+    struct verify_result result = ledger_verify(ledger);
+    ck_assert_str_eq(verify_word(result.finding), verify_word(finding));
+    ck_assert_str_eq(result.writer, writer);
+    ck_assert_int_eq(result.seq, seq);
+}
+
+void ledger_expect_sql_hash(const struct ledger *ledger, const char *wrong)
+{
+    if (ledger->kind != LEDGER_POSTGRES)
+        return;
+    AR_AUTO_FREE char *count =
+        ledger_value(ledger, "SELECT count(*) FROM runs AS r WHERE row_hash(r) <> r.row_hash");
+    ck_assert_str_eq(count, wrong);
 }

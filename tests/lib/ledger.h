@@ -8,6 +8,7 @@
 #define AUDITRUN_TESTS_LIB_LEDGER_H
 
 #include "sinks/sink.h"
+#include "sinks/verify.h"
 #include "tests/lib/postgres.h"
 #include "tests/lib/records.h"
 
@@ -61,6 +62,21 @@ bool ledger_sql(const struct ledger *ledger, const char *sql) AR_MUST_CHECK;
 bool ledger_tamper(const struct ledger *ledger, const char *sql) AR_MUST_CHECK;
 /* The first value of a query; malloc'd, NULL on failure. */
 char *ledger_value(const struct ledger *ledger, const char *sql) AR_MUST_CHECK;
+
+/* A fresh ledger with two chains of LEDGER_ROWS rows; chains[0] is that of the lower writer, which
+ * comes first in the order of chains. */
+#define LEDGER_ROWS 10
+void ledger_begin_with_rows(struct ledger *ledger, enum ledger_kind kind,
+                            struct postgres_server *server, struct records_chain chains[2]);
+/* A reader of it; reader_close(). */
+struct reader *ledger_reader(const struct ledger *ledger);
+struct verify_result ledger_verify(const struct ledger *ledger);
+/* End the test when verify finds anything (else). */
+void ledger_expect_sound(const struct ledger *ledger, int64_t rows, int64_t writers);
+void ledger_expect_finding(const struct ledger *ledger, enum verify_finding finding,
+                           const char *writer, int64_t seq);
+/* In PostgreSQL: so many rows have another hash when it is computed in plain SQL. */
+void ledger_expect_sql_hash(const struct ledger *ledger, const char *wrong);
 
 /* Runs the loop until *flag is set; ends the test when that takes too long. */
 void ledger_wait(struct event_base *base, const bool *flag);
