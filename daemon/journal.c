@@ -26,8 +26,8 @@
 struct job {
     TAILQ_ENTRY(job) link;
     enum journal_type type;
-    char run_id[UUID7_TEXT_BYTES];
-    char *payload; /* owned; NULL: the run id is the payload */
+    char run_id[UUID7_TEXT_BYTES]; /* of a writer, with JOURNAL_WRITER */
+    char *payload;                 /* owned; NULL: the id is the payload */
     size_t length;
     int rc;
     void (*done)(void *context, int rc);
@@ -62,7 +62,7 @@ static void note_entry(struct journal *journal, struct job *job)
     if (job->type == JOURNAL_SETTLED)
         journal_entries_remove(&journal->entries, job->run_id);
     else if (job->type == JOURNAL_WRITER)
-        memcpy(journal->noted_writer, job->payload, sizeof journal->noted_writer);
+        memcpy(journal->noted_writer, job->run_id, sizeof journal->noted_writer);
     else
         job->rc = journal_entries_put(&journal->entries, job->run_id, job->type, job->payload,
                                       job->length);
@@ -248,8 +248,7 @@ const char *journal_writer(const struct journal *journal)
 void journal_set_writer(struct journal *journal, const char *writer)
 {
     memcpy(journal->writer, writer, strnlen(writer, UUID7_TEXT_BYTES - 1));
-    char *payload = strdup(writer);
-    if (!payload || !give(journal, JOURNAL_WRITER, "", payload, NULL, NULL))
+    if (!give(journal, JOURNAL_WRITER, writer, NULL, NULL, NULL))
         log_error("no memory to note the new writer in the journal");
 }
 
@@ -257,7 +256,8 @@ struct record *journal_next_left(struct journal *journal)
 {
     if (journal->left_next == journal->left_count)
         return NULL;
-    return AR_TAKE(journal->left[journal->left_next++]);
+    struct record **left = &journal->left[journal->left_next++];
+    return AR_TAKE(*left);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
  */
 #include "daemon/config.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
 
@@ -16,7 +15,6 @@ static int serve(const struct config *config)
 {
     struct service *service;
     log_set_level((enum log_level)config->log_level);
-    notify_init();
     int rc = service_start(config, &service);
     if (rc < 0)
         log_error("cannot start: %s", strerror(-rc));

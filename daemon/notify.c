@@ -9,31 +9,29 @@
 
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-static struct sockaddr_un manager; /* empty path: none */
-static socklen_t manager_length;
-
-void notify_init(void)
+void notify_init(struct notify *notify)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     size_t length = path ? strlen(path) : 0;
-    if (length > 1 && length < sizeof manager.sun_path && (path[0] == '/' || path[0] == '@')) {
-        manager.sun_family = AF_UNIX;
-        memcpy(manager.sun_path, path, length);
+    *notify = (struct notify){0};
+    if (length > 1 && length < sizeof notify->address.sun_path &&
+        (path[0] == '/' || path[0] == '@')) {
+        notify->address.sun_family = AF_UNIX;
+        memcpy(notify->address.sun_path, path, length);
         if (path[0] == '@')
-            manager.sun_path[0] = 0; /* the abstract namespace */
-        manager_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+            notify->address.sun_path[0] = 0; /* the abstract namespace */
+        notify->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     }
     (void)unsetenv("NOTIFY_SOCKET");
 }
 
-void notify_send(const char *state)
+void notify_send(const struct notify *notify, const char *state)
 {
-    if (!manager_length)
+    if (!notify->length)
         return;
     AR_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
-                         (const struct sockaddr *)&manager, manager_length) < 0)
+                         (const struct sockaddr *)&notify->address, notify->length) < 0)
         log_warning("the service manager cannot be told %s: %m", state);
 }

@@ -4,9 +4,18 @@
 #ifndef AUDITRUN_DAEMON_NOTIFY_H
 #define AUDITRUN_DAEMON_NOTIFY_H
 
+#include "protocol/base.h"
+
+#include <sys/un.h>
+
+struct notify {
+    struct sockaddr_un address;
+    socklen_t length; /* 0: there is no service manager */
+};
+
 /* Takes NOTIFY_SOCKET out of the environment, so that no child ever sees it. */
-void notify_init(void);
+void notify_init(struct notify *notify);
 /* "READY=1", "STOPPING=1"; does nothing without a service manager. */
-void notify_send(const char *state);
+void notify_send(const struct notify *notify, const char *state);
 
 #endif

@@ -32,6 +32,7 @@
 
 struct service {
     const struct config *config;
+    struct notify notify;
     struct loop *loop;
     struct line line;
     struct recovery *recovery;
@@ -50,7 +51,7 @@ static void finish_start(struct service *service)
     if (rc == 0) {
         log_info("ready: writer %s, socket %s", ledger_writer(service->line.ledger),
                  service->config->socket_path);
-        notify_send("READY=1");
+        notify_send(&service->notify, "READY=1");
         return;
     }
     log_error("cannot listen on %s: %s", service->config->socket_path,
@@ -114,7 +115,7 @@ static void terminate(void *context)
         return;
     }
     log_info("ending: %zu runs on the line", run_count(&service->line, 0, RUN_STATE_COUNT));
-    notify_send("STOPPING=1");
+    notify_send(&service->notify, "STOPPING=1");
     service->line.draining = true;
     if (service->listener)
         listener_stop(service->listener);
@@ -204,6 +205,7 @@ int service_start(const struct config *config, struct service **out)
     if (!service)
         return -ENOMEM;
     service->config = config;
+    notify_init(&service->notify);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
         rc = steps[i](service);
