@@ -278,7 +278,7 @@ void executor_probe(struct executor *executor, void (*answered)(void *context), 
 }
 
 struct executor *executor_new(struct line *line, const struct config_executor *config,
-                              struct cgroup_root *cgroups)
+                              struct cgroup_root *cgroups, int first_slot)
 {
     struct executor *executor = calloc(1, sizeof *executor);
     if (!executor)
@@ -291,7 +291,7 @@ struct executor *executor_new(struct line *line, const struct config_executor *c
         return NULL;
     }
     for (int64_t i = 0; i < config->slots; i++)
-        executor->slots[i] = (struct slot){.executor = executor, .number = (int)i};
+        executor->slots[i] = (struct slot){.executor = executor, .number = first_slot + (int)i};
     return executor;
 }
 

@@ -24,9 +24,10 @@ struct slot_events {
     void (*gone)(void *context, enum reason failure); /* the slot is lost to this run */
 };
 
-/* NULL when out of memory. */
+/* Its slots are numbered from first_slot: a number names a control group and a uid, so no two slots of
+ * the daemon may have the same. NULL when out of memory. */
 struct executor *executor_new(struct line *line, const struct config_executor *config,
-                              struct cgroup_root *cgroups) AR_MUST_CHECK;
+                              struct cgroup_root *cgroups, int first_slot) AR_MUST_CHECK;
 /* Asks the program for its capabilities (10 s at most); answered(context) when it is known whether
  * there is an envelope. */
 void executor_probe(struct executor *executor, void (*answered)(void *context), void *context);

@@ -40,6 +40,7 @@ void registry_probe(struct registry *registry, void (*answered)(void *context), 
 
 static int add_executors(struct registry *registry, struct line *line)
 {
+    int slot = 0;
     registry->executors = calloc(line->config->executor_count + 1, sizeof(struct executor *));
     if (!registry->executors)
         return -ENOMEM;
@@ -47,9 +48,10 @@ static int add_executors(struct registry *registry, struct line *line)
         const struct config_executor *config = &line->config->executors[i];
         if (!config->enabled)
             continue;
-        struct executor *executor = executor_new(line, config, registry->cgroups);
+        struct executor *executor = executor_new(line, config, registry->cgroups, slot);
         if (!executor)
             return -ENOMEM;
+        slot += (int)config->slots;
         registry->executors[registry->count++] = executor;
     }
     return 0;
