@@ -21,6 +21,7 @@ struct slot {
     int64_t runs;
     const struct slot_events *events; /* of the run that has it; NULL: nobody */
     void *context;
+    bool waits;  /* the run has not got its provider yet */
     bool refill; /* the run waits for the next provider: the present one is going */
 };
 
@@ -53,6 +54,7 @@ static void provider_is_ready(void *context)
 {
     struct slot *slot = context;
     slot->executor->failures = 0;
+    slot->waits = false;
     if (slot->events)
         slot->events->ready(slot->context);
 }
@@ -67,6 +69,9 @@ static void provider_has_reported(void *context, const struct report *report)
 static void provider_has_gone(void *context, enum reason failure)
 {
     struct slot *slot = context;
+    /* One that served another run before and goes now is no fault of the run that waits. */
+    if (slot->waits && provider_is_between(slot->provider))
+        slot->refill = true;
     const struct slot_events *events = slot->refill ? NULL : AR_TAKE(slot->events);
     if (failure) {
         slot->executor->failures++;
@@ -165,6 +170,7 @@ static struct slot *take(struct slot *slot, const struct slot_events *events, vo
 {
     slot->events = events;
     slot->context = context;
+    slot->waits = provider_state(slot->provider) != PROVIDER_IDLE;
     slot->runs++;
     tend_later(slot->executor);
     return slot;
@@ -209,7 +215,7 @@ void executor_release(struct slot *slot)
 {
     struct executor *executor = slot->executor;
     slot->events = NULL;
-    slot->refill = false;
+    slot->waits = slot->refill = false;
     if (slot->provider && slot->runs >= executor->config->recycle)
         provider_stop(slot->provider);
     tend_later(executor);

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #define PROVIDER_START_MS 10000 /* until the first `ready` */
+#define PROVIDER_AGAIN_MS 2000  /* from a report to the next one, or to its exit */
 #define PROVIDER_TERM_MS  1000  /* from SIGTERM to SIGKILL */
 #define PROVIDER_SWEEP_MS 5     /* between looks at a control group that is not empty yet */
 
@@ -27,6 +28,7 @@ struct provider {
     const struct provider_events *events;
     void *context;
     enum provider_state state;
+    bool between; /* has reported and not said `ready` since: it may also exit */
     enum reason failure;
     pid_t pid;
     int pidfd;   /* -1: reaped */
@@ -47,6 +49,14 @@ static void stop_for(struct provider *provider, enum reason failure)
     provider->failure = failure;
     spawn_signal(provider->pidfd, SIGTERM);
     deadline_start(&provider->deadline, PROVIDER_TERM_MS);
+}
+
+/* What it means that it goes of its own accord now. */
+static enum reason exit_reason(const struct provider *provider)
+{
+    if (provider->state != PROVIDER_STARTING)
+        return REASON_CRASHED;
+    return provider->between ? REASON_NONE : REASON_SPAWN_FAILED;
 }
 
 static void kill_all(struct provider *provider)
@@ -97,8 +107,7 @@ static void process_ended(evutil_socket_t fd, short what, void *context)
     provider->control = -1;
     deadline_stop(&provider->deadline);
     if (provider->state < PROVIDER_STOPPING)
-        provider->failure =
-            provider->state == PROVIDER_STARTING ? REASON_SPAWN_FAILED : REASON_CRASHED;
+        provider->failure = exit_reason(provider);
     provider->state = PROVIDER_STOPPING;
     deadline_start(&provider->sweep, 0);
 }
@@ -111,6 +120,7 @@ static void take_ready(struct provider *provider)
     }
     deadline_stop(&provider->deadline);
     provider->state = PROVIDER_IDLE;
+    provider->between = false;
     provider->events->ready(provider->context);
 }
 
@@ -122,7 +132,8 @@ static void take_report(struct provider *provider, const struct report *report)
     }
     /* From here it is like one that starts: it owes a `ready`, within a deadline. */
     provider->state = PROVIDER_STARTING;
-    deadline_start(&provider->deadline, PROVIDER_START_MS);
+    provider->between = true;
+    deadline_start(&provider->deadline, PROVIDER_AGAIN_MS);
     provider->events->reported(provider->context, report);
 }
 
@@ -163,7 +174,7 @@ static bool read_message(struct provider *provider)
         return false;
     if (n <= 0) { /* it has closed its end: it is going, or must */
         (void)event_del(provider->readable);
-        stop_for(provider, REASON_CRASHED);
+        stop_for(provider, exit_reason(provider));
         return false;
     }
     if ((size_t)n > sizeof text ||
@@ -338,6 +349,11 @@ enum provider_state provider_state(const struct provider *provider)
 pid_t provider_pid(const struct provider *provider)
 {
     return provider->pidfd >= 0 ? provider->pid : 0;
+}
+
+bool provider_is_between(const struct provider *provider)
+{
+    return provider->between;
 }
 
 void provider_findings(struct provider *provider, struct cgroup_findings *out)

@@ -57,6 +57,9 @@ int provider_run(struct provider *provider, const struct limits *limits, size_t 
 void provider_stop(struct provider *provider);
 
 enum provider_state provider_state(const struct provider *provider);
+/* Has reported a run and not said that it can take another one (it need not: it may exit). Whoever
+ * waits for it then has no part in how it goes. */
+bool provider_is_between(const struct provider *provider);
 pid_t provider_pid(const struct provider *provider);
 /* The host's own counters for the run that it has or had last. */
 void provider_findings(struct provider *provider, struct cgroup_findings *out);
