@@ -4,8 +4,8 @@
  * The wall clock starts when the run gets its slot and covers all that it can wait for: the provider's
  * start, compile, code, whoever holds the output pipes. An execution is over when two things have
  * happened, in either order: the provider has reported (or is gone with everything that it started),
- * and both pipes are at their end. After the report the pipes get a moment of grace, since nothing
- * that could write to them lives any more.
+ * and both pipes are at their end. After the report whatever still holds the pipes is killed, and they
+ * get a moment of grace for what is in them.
  *
  * Whoever stops the run (clock, output cap, cancel) sets run->stop and the provider is told to go; the
  * verdict is made of what is collected here, in verdict.c.
@@ -187,11 +187,22 @@ static void collect_findings(struct execution *execution)
         run->usage.memory_peak_bytes = findings.memory_peak_bytes;
 }
 
+/* Nothing of the run may be left when its record is written. */
+static bool is_clear(const struct execution *execution)
+{
+    bool clear = registry_sweep(execution->run->line->registry) == 0;
+    if (execution->slot && execution->handed_over)
+        clear = provider_clear(slot_provider(execution->slot)) == 0 && clear;
+    return clear;
+}
+
 static void set_over(struct execution *execution)
 {
     execution->over = true;
     deadline_stop(&execution->wall);
     deadline_start(&execution->drain, EXECUTION_DRAIN_MS);
+    if (execution->readable[0] || execution->readable[1])
+        (void)is_clear(execution); /* whoever still holds a pipe goes now; what is in it stays */
     check_finish(execution);
 }
 
@@ -239,15 +250,6 @@ static void execution_free(struct execution *execution)
     deadline_free(&execution->drain);
     deadline_free(&execution->finish);
     free(execution);
-}
-
-/* Nothing of the run may be left when its record is written. */
-static bool is_clear(const struct execution *execution)
-{
-    bool clear = registry_sweep(execution->run->line->registry) == 0;
-    if (execution->slot && execution->handed_over)
-        clear = provider_clear(slot_provider(execution->slot)) == 0 && clear;
-    return clear;
 }
 
 static void finish(void *context)
