@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-
+#include <sys/wait.h>
 
 struct fake {
     const char *mode;
@@ -97,8 +97,11 @@ static void copy_input(const struct fake *fake)
 /* Touches the bytes in a child, as a code that is killed for it would be. */
 static void eat(long long count)
 {
-    if (count <= 0 || fork() != 0)
+    pid_t child = count > 0 ? fork() : -1;
+    if (child != 0) {
+        (void)waitpid(child, NULL, 0);
         return;
+    }
     char *memory =
         mmap(NULL, (size_t)count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (long long i = 0; memory != MAP_FAILED && i < count; i += 4096)
@@ -312,10 +315,10 @@ static void send_report(struct fake *fake)
         abort();
     if (is_mode(fake, "twice"))
         say_text(fake, text);
-    if (is_mode(fake, "no-ready"))
-        wait_for_ever();
     if (is_mode(fake, "once"))
         exit(0);
+    if (is_mode(fake, "no-ready"))
+        wait_for_ever();
 }
 
 static bool do_run(struct fake *fake)
