@@ -70,14 +70,19 @@ __attribute__((noreturn)) static void become(char **command, const struct serve_
 /* Kills the children that there are at this moment, by the kernel's own list of them. */
 static void kill_children(void)
 {
-    char path[64];
+    char path[64], *end;
+    AR_AUTO_FREE char *list = NULL;
+    size_t room = 0;
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    int pid;
-    while (list && fscanf(list, "%d", &pid) == 1)
-        (void)kill(pid, SIGKILL);
-    if (list)
-        (void)fclose(list);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (getline(&list, &room, file) > 0) {
+        long pid = strtol(list, &end, 10);
+        for (; pid > 0; pid = strtol(end, &end, 10))
+            (void)kill((pid_t)pid, SIGKILL);
+    }
+    (void)fclose(file);
 }
 
 /* Kills and reaps until nobody is left: the orphans of one round are our children in the next. */

@@ -38,18 +38,17 @@ static int write_all(int fd, const char *data, size_t length)
 /* Makes the folders on the way to path, one after the other. */
 static int make_parents(int folder, const char *path)
 {
-    AR_AUTO_FREE char *part = strdup(path);
-    if (!part)
-        return -ENOMEM;
     AR_AUTO_CLOSE int here = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     if (here < 0)
         return -errno;
-    char *slash;
-    for (char *name = part; (slash = strchr(name, '/')); name = slash + 1) {
-        *slash = '\0';
-        if (mkdirat(here, name, FOLDER_MODE) < 0 && errno != EEXIST)
+    AR_AUTO_FREE char *part = strdup(path);
+    if (!part)
+        return -ENOMEM;
+    for (size_t from = 0, to; part[to = from + strcspn(part + from, "/")]; from = to + 1) {
+        part[to] = '\0';
+        if (mkdirat(here, part + from, FOLDER_MODE) < 0 && errno != EEXIST)
             return -errno;
-        int next = open_beneath(here, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        int next = open_beneath(here, part + from, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
         if (next < 0)
             return next;
         (void)close(here);

@@ -5,8 +5,9 @@
  * that does not have it, so that libraries fall back; one that only an attack or an administrator
  * would make gets EPERM. The second looks at arguments. Two rules there are not obvious:
  *   - nobody may change how another process (the sandbox's own first one) is scheduled or limited;
- *   - nobody may make a file that can be executed but not read: the kernel stops counting the
- *     processor time of a process that runs one, and so the limit on it would not hold.
+ *   - nobody may make a file that can be executed but not read, or switch counters off: the kernel
+ *     stops counting the processor time of a process that runs one, and so the limit on it would
+ *     not hold.
  * Arguments that the kernel cuts to 32 bits are compared under a mask of 32 bits.
  */
 #include "executors/namespace/filter.h"
@@ -18,370 +19,82 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define LOW           0xffffffffULL
-#define REFUSE(error) SCMP_ACT_ERRNO(error)
+#define LOW            0xffffffffULL
+#define REFUSE(error)  SCMP_ACT_ERRNO(error)
+#define MAX_NAME_BYTES 64
 
 /* Names that this libseccomp or this architecture does not have are skipped. */
-static const char *const allowed[] = {
+static const char allowed[] =
     /* files and folders */
-    "access",
-    "chdir",
-    "chmod",
-    "chown",
-    "chown32",
-    "close",
-    "close_range",
-    "copy_file_range",
-    "creat",
-    "dup",
-    "dup2",
-    "dup3",
-    "faccessat",
-    "faccessat2",
-    "fadvise64",
-    "fallocate",
-    "fchdir",
-    "fchmod",
-    "fchmodat",
-    "fchown",
-    "fchownat",
-    "fcntl",
-    "fdatasync",
-    "fgetxattr",
-    "flistxattr",
-    "flock",
-    "fstat",
-    "fstatfs",
-    "fsync",
-    "ftruncate",
-    "futimesat",
-    "getcwd",
-    "getdents",
-    "getdents64",
-    "getxattr",
-    "ioctl",
-    "lchown",
-    "lgetxattr",
-    "link",
-    "linkat",
-    "listxattr",
-    "llistxattr",
-    "lseek",
-    "lstat",
-    "mkdir",
-    "mkdirat",
-    "mknod",
-    "mknodat",
-    "newfstatat",
-    "open",
-    "openat",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "pwrite64",
-    "pwritev",
-    "pwritev2",
-    "read",
-    "readahead",
-    "readlink",
-    "readlinkat",
-    "readv",
-    "rename",
-    "renameat",
-    "renameat2",
-    "rmdir",
-    "sendfile",
-    "splice",
-    "stat",
-    "statfs",
-    "statx",
-    "symlink",
-    "symlinkat",
-    "sync",
-    "sync_file_range",
-    "syncfs",
-    "tee",
-    "truncate",
-    "umask",
-    "unlink",
-    "unlinkat",
-    "utime",
-    "utimensat",
-    "utimes",
-    "vmsplice",
-    "write",
-    "writev",
-    "inotify_add_watch",
-    "inotify_init",
-    "inotify_init1",
-    "inotify_rm_watch",
+    "access chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3 "
+    "faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchown fchownat fcntl "
+    "fdatasync fgetxattr flistxattr flock fstat fstatfs fsync ftruncate futimesat getcwd "
+    "getdents getdents64 getxattr ioctl lchown lgetxattr link linkat listxattr llistxattr "
+    "lseek lstat mkdir mkdirat mknod mknodat newfstatat open openat pread64 preadv preadv2 "
+    "pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat "
+    "renameat2 rmdir sendfile splice stat statfs statx symlink symlinkat sync "
+    "sync_file_range syncfs tee truncate umask unlink unlinkat utime utimensat utimes "
+    "vmsplice write writev inotify_add_watch inotify_init inotify_init1 inotify_rm_watch "
     /* memory */
-    "brk",
-    "get_mempolicy",
-    "madvise",
-    "membarrier",
-    "memfd_create",
-    "mincore",
-    "mlock",
-    "mlock2",
-    "mlockall",
-    "mmap",
-    "mprotect",
-    "mremap",
-    "msync",
-    "munlock",
-    "munlockall",
-    "munmap",
-    "pkey_alloc",
-    "pkey_free",
-    "pkey_mprotect",
-    "cachestat",
-    "map_shadow_stack",
-    "mseal",
+    "brk get_mempolicy madvise membarrier memfd_create mincore mlock mlock2 mlockall mmap "
+    "mprotect mremap msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect "
+    "cachestat map_shadow_stack mseal "
     /* processes and threads */
-    "arch_prctl",
-    "capget",
-    "capset",
-    "clone",
-    "execve",
-    "execveat",
-    "exit",
-    "exit_group",
-    "fork",
-    "futex",
-    "futex_requeue",
-    "futex_wait",
-    "futex_waitv",
-    "futex_wake",
-    "get_robust_list",
-    "getcpu",
-    "getegid",
-    "geteuid",
-    "getgid",
-    "getgroups",
-    "getpgid",
-    "getpgrp",
-    "getpid",
-    "getppid",
-    "getpriority",
-    "getresgid",
-    "getresuid",
-    "getrlimit",
-    "getrusage",
-    "getsid",
-    "gettid",
-    "getuid",
-    "ioprio_get",
-    "ioprio_set",
-    "landlock_add_rule",
-    "landlock_create_ruleset",
-    "landlock_restrict_self",
-    "pidfd_open",
-    "pidfd_send_signal",
-    "prctl",
-    "prlimit64",
-    "rseq",
-    "sched_get_priority_max",
-    "sched_get_priority_min",
-    "sched_getaffinity",
-    "sched_getattr",
-    "sched_getparam",
-    "sched_getscheduler",
-    "sched_rr_get_interval",
-    "sched_setaffinity",
-    "sched_setattr",
-    "sched_setparam",
-    "sched_setscheduler",
-    "sched_yield",
-    "seccomp",
-    "set_robust_list",
-    "set_thread_area",
-    "get_thread_area",
-    "set_tid_address",
-    "setfsgid",
-    "setfsuid",
-    "setgid",
-    "setgroups",
-    "setpgid",
-    "setpriority",
-    "setregid",
-    "setresgid",
-    "setresuid",
-    "setreuid",
-    "setrlimit",
-    "setsid",
-    "setuid",
-    "sysinfo",
-    "times",
-    "uname",
-    "vfork",
-    "wait4",
-    "waitid",
-    "getrandom",
+    "arch_prctl capget capset clone execve execveat exit exit_group fork futex futex_requeue "
+    "futex_wait futex_waitv futex_wake get_robust_list getcpu getegid geteuid getgid "
+    "getgroups getpgid getpgrp getpid getppid getpriority getresgid getresuid getrlimit "
+    "getrusage getsid gettid getuid ioprio_get ioprio_set landlock_add_rule "
+    "landlock_create_ruleset landlock_restrict_self pidfd_open pidfd_send_signal prctl "
+    "prlimit64 rseq sched_get_priority_max sched_get_priority_min sched_getaffinity "
+    "sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity "
+    "sched_setattr sched_setparam sched_setscheduler sched_yield seccomp set_robust_list "
+    "set_thread_area get_thread_area set_tid_address setfsgid setfsuid setgid setgroups "
+    "setpgid setpriority setregid setresgid setresuid setreuid setrlimit setsid setuid "
+    "sysinfo times uname vfork wait4 waitid getrandom "
     /* signals and time */
-    "alarm",
-    "clock_getres",
-    "clock_gettime",
-    "clock_nanosleep",
-    "getitimer",
-    "gettimeofday",
-    "kill",
-    "nanosleep",
-    "pause",
-    "restart_syscall",
-    "rt_sigaction",
-    "rt_sigpending",
-    "rt_sigprocmask",
-    "rt_sigqueueinfo",
-    "rt_sigreturn",
-    "rt_sigsuspend",
-    "rt_sigtimedwait",
-    "rt_tgsigqueueinfo",
-    "setitimer",
-    "sigaltstack",
-    "signalfd",
-    "signalfd4",
-    "tgkill",
-    "time",
-    "timer_create",
-    "timer_delete",
-    "timer_getoverrun",
-    "timer_gettime",
-    "timer_settime",
-    "timerfd_create",
-    "timerfd_gettime",
-    "timerfd_settime",
-    "tkill",
+    "alarm clock_getres clock_gettime clock_nanosleep getitimer gettimeofday kill nanosleep "
+    "pause restart_syscall rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo "
+    "rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_tgsigqueueinfo setitimer sigaltstack "
+    "signalfd signalfd4 tgkill time timer_create timer_delete timer_getoverrun timer_gettime "
+    "timer_settime timerfd_create timerfd_gettime timerfd_settime tkill "
     /* waiting, pipes, sockets, messages */
-    "accept",
-    "accept4",
-    "bind",
-    "connect",
-    "epoll_create",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "eventfd",
-    "eventfd2",
-    "getpeername",
-    "getsockname",
-    "getsockopt",
-    "listen",
-    "mq_getsetattr",
-    "mq_notify",
-    "mq_open",
-    "mq_timedreceive",
-    "mq_timedsend",
-    "mq_unlink",
-    "msgctl",
-    "msgget",
-    "msgrcv",
-    "msgsnd",
-    "pipe",
-    "pipe2",
-    "poll",
-    "ppoll",
-    "pselect6",
-    "recvfrom",
-    "recvmmsg",
-    "recvmsg",
-    "select",
-    "semctl",
-    "semget",
-    "semop",
-    "semtimedop",
-    "sendmmsg",
-    "sendmsg",
-    "sendto",
-    "setsockopt",
-    "shmat",
-    "shmctl",
-    "shmdt",
-    "shmget",
-    "shutdown",
-    "socket",
-    "socketpair",
-};
+    "accept accept4 bind connect epoll_create epoll_create1 epoll_ctl epoll_pwait "
+    "epoll_pwait2 epoll_wait eventfd eventfd2 getpeername getsockname getsockopt listen "
+    "mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget "
+    "msgrcv msgsnd pipe pipe2 poll ppoll pselect6 recvfrom recvmmsg recvmsg select semctl "
+    "semget semop semtimedop sendmmsg sendmsg sendto setsockopt shmat shmctl shmdt shmget "
+    "shutdown socket socketpair ";
 
 /* Refused as not permitted, instead of not there. */
-static const char *const refused[] = {
-    "acct",
-    "add_key",
-    "adjtimex",
-    "bpf",
-    "chroot",
-    "clock_adjtime",
-    "clock_settime",
-    "delete_module",
-    "fanotify_init",
-    "fanotify_mark",
-    "finit_module",
-    "fsconfig",
-    "fsmount",
-    "fsopen",
-    "fspick",
-    "init_module",
-    "io_uring_enter",
-    "io_uring_register",
-    "io_uring_setup",
-    "ioperm",
-    "iopl",
-    "kcmp",
-    "kexec_file_load",
-    "kexec_load",
-    "keyctl",
-    "lookup_dcookie",
-    "mbind",
-    "migrate_pages",
-    "modify_ldt",
-    "mount",
-    "mount_setattr",
-    "move_mount",
-    "move_pages",
-    "name_to_handle_at",
-    "open_by_handle_at",
-    "open_tree",
-    "perf_event_open",
-    "pidfd_getfd",
-    "pivot_root",
-    "process_madvise",
-    "process_mrelease",
-    "process_vm_readv",
-    "process_vm_writev",
-    "ptrace",
-    "quotactl",
-    "quotactl_fd",
-    "reboot",
-    "request_key",
-    "set_mempolicy",
-    "setdomainname",
-    "sethostname",
-    "setns",
-    "settimeofday",
-    "swapoff",
-    "swapon",
-    "syslog",
-    "umount2",
-    "unshare",
-    "userfaultfd",
-    "vhangup",
-};
+static const char refused[] =
+    "acct add_key adjtimex bpf chroot clock_adjtime clock_settime delete_module "
+    "fanotify_init fanotify_mark finit_module fsconfig fsmount fsopen fspick init_module "
+    "io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load "
+    "kexec_load keyctl lookup_dcookie mbind migrate_pages modify_ldt mount mount_setattr "
+    "move_mount move_pages name_to_handle_at open_by_handle_at open_tree perf_event_open "
+    "pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv "
+    "process_vm_writev ptrace quotactl quotactl_fd reboot request_key set_mempolicy "
+    "setdomainname sethostname setns settimeofday swapoff swapon syslog umount2 unshare "
+    "userfaultfd vhangup ";
 
 /* Extended attributes would be another way to take read permission away (access lists). */
-static const char *const unsupported[] = {
-    "fremovexattr", "fsetxattr", "lremovexattr", "lsetxattr", "removexattr", "setxattr",
-};
+static const char unsupported[] =
+    "fremovexattr fsetxattr lremovexattr lsetxattr removexattr setxattr ";
 
-#define MASKED(argument, mask, value) SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, mask, value)
-#define DIFFERS(argument, value)      SCMP_CMP64(argument, SCMP_CMP_NE, value)
-#define ABOVE(argument, value)        SCMP_CMP64(argument, SCMP_CMP_GT, value)
+#define COMPARED(argument, how, a, b)                                  \
+    {                                                                  \
+        .arg = (argument), .op = (how), .datum_a = (a), .datum_b = (b) \
+    }
+#define MASKED(argument, mask, value) COMPARED(argument, SCMP_CMP_MASKED_EQ, mask, value)
+#define DIFFERS(argument, value)      COMPARED(argument, SCMP_CMP_NE, value, 0)
+#define ABOVE(argument, value)        COMPARED(argument, SCMP_CMP_GT, value, 0)
+#define EQUALS(argument, value)       COMPARED(argument, SCMP_CMP_EQ, value, 0)
 
 /* Executable by its owner, but not readable. */
 #define UNREADABLE(argument) MASKED(argument, S_IXUSR | S_IRUSR, S_IXUSR)
@@ -395,7 +108,7 @@ struct condition {
     struct scmp_arg_cmp compare[2];
 };
 
-/* The other process that a call means, NULL terms left out. */
+/* All terms of a condition must hold. */
 static const struct condition conditions[] = {
     {"chmod", EPERM, 1, {UNREADABLE(1)}},
     {"fchmod", EPERM, 1, {UNREADABLE(1)}},
@@ -419,6 +132,8 @@ static const struct condition conditions[] = {
     {"sched_setattr", EPERM, 1, {DIFFERS(0, 0)}},
     {"sched_setparam", EPERM, 1, {DIFFERS(0, 0)}},
     {"sched_setscheduler", EPERM, 1, {DIFFERS(0, 0)}},
+
+    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_TASK_PERF_EVENTS_DISABLE)}},
 
     {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCSTI)}},
     {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCLINUX)}},
@@ -447,24 +162,31 @@ static int add_rule(scmp_filter_ctx context, uint32_t action, const char *name, 
     return result == -EDOM ? 0 : result;
 }
 
-static int add_names(scmp_filter_ctx context, uint32_t action, const char *const *names,
-                     size_t count)
+/* Adds the names of a list that are parted by blanks. */
+static int add_names(scmp_filter_ctx context, uint32_t action, const char *names)
 {
+    char name[MAX_NAME_BYTES];
     int result = 0;
-    for (size_t i = 0; result == 0 && i < count; i++)
-        result = add_rule(context, action, names[i], 0, NULL);
+    for (size_t length; result == 0 && *names; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        if (length >= sizeof(name))
+            return -ENAMETOOLONG;
+        memcpy(name, names, length);
+        name[length] = '\0';
+        result = add_rule(context, action, name, 0, NULL);
+    }
     return result;
 }
 
 static int add_calls(scmp_filter_ctx context)
 {
-    const struct scmp_arg_cmp plain = SCMP_CMP64(0, SCMP_CMP_EQ, 0);
+    const struct scmp_arg_cmp plain = EQUALS(0, 0);
     const struct scmp_arg_cmp query = MASKED(0, LOW, LOW);
-    int result = add_names(context, SCMP_ACT_ALLOW, allowed, AR_COUNT(allowed));
+    int result = add_names(context, SCMP_ACT_ALLOW, allowed);
     if (result == 0)
-        result = add_names(context, REFUSE(EPERM), refused, AR_COUNT(refused));
+        result = add_names(context, REFUSE(EPERM), refused);
     if (result == 0)
-        result = add_names(context, REFUSE(EOPNOTSUPP), unsupported, AR_COUNT(unsupported));
+        result = add_names(context, REFUSE(EOPNOTSUPP), unsupported);
     if (result == 0)
         result = add_rule(context, SCMP_ACT_ALLOW, "personality", 1, &plain);
     return result == 0 ? add_rule(context, SCMP_ACT_ALLOW, "personality", 1, &query) : result;
@@ -475,7 +197,7 @@ static int add_families(scmp_filter_ctx context, const char *name)
     const struct scmp_arg_cmp above = ABOVE(0, AF_INET6);
     int result = add_rule(context, REFUSE(EAFNOSUPPORT), name, 1, &above);
     for (size_t i = 0; result == 0 && i < AR_COUNT(families); i++) {
-        const struct scmp_arg_cmp family = SCMP_CMP64(0, SCMP_CMP_EQ, (uint64_t)families[i]);
+        const struct scmp_arg_cmp family = EQUALS(0, (uint64_t)families[i]);
         result = add_rule(context, REFUSE(EAFNOSUPPORT), name, 1, &family);
     }
     return result;

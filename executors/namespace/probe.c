@@ -103,7 +103,7 @@ static int try_attack(struct probe *probe, const char *name, enum limit limit, l
 
 static int try_walls(struct probe *probe)
 {
-    struct report report;
+    struct report report = {0};
     struct failure failure = {0};
     int result = try_attack(probe, "walls", LIMIT_COUNT, 0, &report, &failure);
     if (result < 0) {
@@ -206,7 +206,7 @@ static int try_sample(struct probe *probe, const struct language *language, cons
                         .grant = {.network = NETWORK_NONE}};
     const int streams[] = {probe->slot.null, pipe_ends[1], probe->slot.null, -1};
     struct inside_order order;
-    struct report report;
+    struct report report = {0};
     struct failure failure = {0};
 
     int result =

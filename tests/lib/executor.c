@@ -43,7 +43,7 @@ __attribute__((noreturn)) static void become(const char *const *words, const cha
 {
     const char *arguments[EXECUTOR_MAX_WORDS + 2] = {0};
     size_t count = 0;
-    for (; words[count] && count < EXECUTOR_MAX_WORDS; count++)
+    for (; count < EXECUTOR_MAX_WORDS && words[count]; count++)
         arguments[count] = words[count];
     arguments[count] = verb;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -87,6 +87,8 @@ static const struct call calls[] = {
     {SYS_mknodat, {-1, (long)(intptr_t) "x", 0111}, EPERM},
     {SYS_umask, {0777}, EPERM},
     {SYS_umask, {077}, -1},
+    {SYS_prctl, {PR_TASK_PERF_EVENTS_DISABLE}, EPERM},
+    {SYS_prctl, {PR_GET_DUMPABLE}, -1},
     {SYS_personality, {0xffffffff}, -1},
     {SYS_personality, {0}, -1},
     {SYS_personality, {0x0040000}, ENOSYS},
