@@ -72,19 +72,40 @@ static int check_paths(struct run *run)
     return 1;
 }
 
+/* Is this executor the one that is named, or one of those that the client may use? */
+static bool is_eligible(const struct run *run, const struct config_executor *executor)
+{
+    if (run->request->executor)
+        return strcmp(executor->name, run->request->executor) == 0;
+    return config_names_allow(&run->client.policy->executors, executor->name);
+}
+
+/* There are executors for this run, and all of them are switched off. */
+static bool executors_are_off(const struct run *run)
+{
+    const struct config *config = run->line->config;
+    size_t off = 0;
+    for (size_t i = 0; i < config->executor_count; i++) {
+        if (!is_eligible(run, &config->executors[i]))
+            continue;
+        if (config->executors[i].enabled)
+            return false;
+        off++;
+    }
+    return off > 0;
+}
+
 static int check_switches(struct run *run)
 {
     const struct config *config = run->line->config;
     const struct config_company *company = config_company(config, run->request->company);
-    const struct executor *named =
-        run->request->executor ? registry_find(run->line->registry, run->request->executor) : NULL;
     if (!config->enabled)
         run_end(run, REASON_GLOBALLY);
     else if (company && !company->enabled)
         run_end(run, REASON_COMPANY);
     else if (!config_language_enabled(config, run->request->language))
         run_end(run, REASON_LANGUAGE);
-    else if (named && !executor_config(named)->enabled)
+    else if (executors_are_off(run))
         run_end(run, REASON_EXECUTOR);
     return run_has_ended(run) ? 1 : 0;
 }
@@ -93,11 +114,7 @@ static int check_switches(struct run *run)
 static bool is_candidate(const struct run *run, const struct executor *executor)
 {
     const struct config_executor *config = executor_config(executor);
-    if (!executor_envelope(executor) || !config->enabled)
-        return false;
-    if (run->request->executor)
-        return strcmp(config->name, run->request->executor) == 0;
-    return config_names_allow(&run->client.policy->executors, config->name);
+    return executor_envelope(executor) && config->enabled && is_eligible(run, config);
 }
 
 /* Compares with one executor. 0: it covers all and is chosen; 1: it does not, and its denials stay
