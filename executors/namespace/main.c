@@ -84,14 +84,10 @@ static int serve_or_probe(const struct settings *settings, const char *verb)
     return result == 0 ? 0 : 1;
 }
 
-static int attack(char **arguments)
+static int attack_code(const char *name, long granted)
 {
-    const char *name = arguments[0] ? arguments[0] : "";
-    const char *amount = arguments[0] && arguments[1] ? arguments[1] : "0";
-    long granted = strtol(amount, NULL, 10);
-
-    if (getpid() != 2 || access("/etc/shadow", F_OK) == 0)
-        return refuse("attack is only for the inside of a sandbox");
+    if (strcmp(name, "walls") == 0)
+        return attack_walls();
     if (strcmp(name, "processes") == 0)
         return attack_processes(granted);
     if (strcmp(name, "open_files") == 0)
@@ -100,7 +96,17 @@ static int attack(char **arguments)
         return attack_scratch(granted);
     if (strcmp(name, "processor") == 0)
         return attack_processor();
-    return strcmp(name, "walls") == 0 ? attack_walls() : refuse("there is no such attack");
+    return refuse("there is no such attack");
+}
+
+static int attack(char **arguments)
+{
+    if (getpid() != 2 || access("/etc/shadow", F_OK) == 0)
+        return refuse("attack is only for the inside of a sandbox");
+    if (!arguments[0] || !arguments[1])
+        return refuse("attack takes a name and a number");
+    /* Without the handlers of exit(): what instrumentation does there the sandbox does not allow. */
+    _exit(attack_code(arguments[0], strtol(arguments[1], NULL, 10)));
 }
 
 static int run_verb(const struct settings *settings, char **arguments)

@@ -290,22 +290,30 @@ static int find_out(struct probe *probe)
     return result == 0 ? print(probe) : result;
 }
 
-int probe_print(const struct slot_options *options, const struct languages *languages)
+static int enter_and_find_out(struct probe *probe, const struct slot_options *options)
 {
     struct failure failure = {0};
+    int result = slot_enter(&probe->slot, options, &failure);
+    if (result < 0)
+        step_tell(&failure);
+    else
+        result = find_out(probe);
+    slot_leave(&probe->slot);
+    return result;
+}
+
+int probe_print(const struct slot_options *options, const struct languages *languages)
+{
     struct probe probe = {.languages = languages,
                           .deadline_ms = now_ms() + ALL_MS,
                           .program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
                           .offered = json_array(),
                           .limits = json_object()};
-
-    int result = probe.program < 0               ? -errno
-                 : probe.offered && probe.limits ? slot_enter(&probe.slot, options, &failure)
-                                                 : -ENOMEM;
-    if (failure.step != STEP_NONE)
-        step_tell(&failure);
-    if (result == 0)
-        result = find_out(&probe);
+    int result = -ENOMEM;
+    if (probe.program < 0)
+        (void)fputs("auditrun-executor-namespace: cannot open its own program\n", stderr);
+    else if (probe.offered && probe.limits)
+        result = enter_and_find_out(&probe, options);
     json_decref(probe.offered);
     json_decref(probe.limits);
     base_close(&probe.program);

@@ -170,24 +170,32 @@ static int serve_runs(struct slot *slot, const struct languages *languages,
     }
 }
 
-int provider_serve(const struct slot_options *options, const struct languages *languages)
+static int open_and_serve(struct slot *slot, const struct languages *languages)
 {
-    struct failure failure = {0};
     struct serve serve;
-    struct slot slot;
-
-    int result = slot_enter(&slot, options, &failure);
-    if (result < 0) {
-        step_tell(&failure);
-        return result;
-    }
-    result = serve_open(&serve);
+    int result = serve_open(&serve);
     if (result == 0)
-        result = serve_runs(&slot, languages, &serve);
+        result = serve_runs(slot, languages, &serve);
     serve_close(&serve);
-    if (result < 0 && result != -EPIPE)
+    if (result == -EPIPE || result > 0)
+        return 0; /* the daemon is gone, or wants us to go */
+    if (result < 0)
         (void)fprintf(stderr,
                       "auditrun-executor-namespace: the control socket (descriptor 3): %s\n",
                       strerror(-result));
-    return result < 0 && result != -EPIPE ? result : 0;
+    return result;
+}
+
+int provider_serve(const struct slot_options *options, const struct languages *languages)
+{
+    struct failure failure = {0};
+    struct slot slot;
+
+    int result = slot_enter(&slot, options, &failure);
+    if (result < 0)
+        step_tell(&failure);
+    else
+        result = open_and_serve(&slot, languages);
+    slot_leave(&slot);
+    return result;
 }

@@ -35,15 +35,19 @@ static int open_self(struct slot *slot)
     return slot->null < 0 ? -errno : 0;
 }
 
+static void *map_memory(size_t bytes, int flags)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 static int take_memory(struct slot *slot)
 {
     slot->stack_bytes = STACK_BYTES;
-    slot->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    slot->board =
-        mmap(NULL, sizeof(*slot->board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (slot->stack == MAP_FAILED || slot->board == MAP_FAILED)
-        return -errno;
+    slot->stack = map_memory(STACK_BYTES, MAP_PRIVATE | MAP_STACK);
+    slot->board = map_memory(sizeof(*slot->board), MAP_SHARED);
+    if (!slot->stack || !slot->board)
+        return -ENOMEM;
     return open_self(slot);
 }
 
@@ -151,4 +155,17 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     if ((result = drop_privileges()) < 0)
         return step_fail(failure, STEP_PRIVILEGES, -result);
     return 0;
+}
+
+void slot_leave(struct slot *slot)
+{
+    filter_free(&slot->filter);
+    base_close(&slot->self);
+    base_close(&slot->counter);
+    base_close(&slot->null);
+    if (slot->stack)
+        (void)munmap(slot->stack, slot->stack_bytes);
+    if (slot->board)
+        (void)munmap(slot->board, sizeof(*slot->board));
+    *slot = (struct slot){.self = -1, .counter = -1, .null = -1};
 }

@@ -38,6 +38,9 @@ struct slot {
 int slot_enter(struct slot *slot, const struct slot_options *options,
                struct failure *failure) AR_MUST_CHECK;
 
+/* Frees what slot_enter() took, also after it failed; the namespaces are for the process's life. */
+void slot_leave(struct slot *slot);
+
 /* Processor time so far, in microseconds, of the launcher and everything below it. -1: unknown. */
 int64_t slot_processor_us(const struct slot *slot);
 
