@@ -5,12 +5,14 @@ README.md and docs/ledger.md: the `sh` blocks are run one after the other in one
 built programs as build/; a `text` block behind one is its output, where `...` stands for anything in a line.
 docs/protocol.md: each `wire` block is a connection to a real daemon; lines with `>` are sent, lines with `<` must
 come, in any order, where "..." stands for any value and a member "..." for more members.
+man/: mandoc finds nothing to warn of.
 """
 import json
 import os
 import pathlib
 import re
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -219,7 +221,21 @@ def check_wire(document):
         tell("the daemon ended well", status == 0, pathlib.Path(folder, "log").read_text())
 
 
+# ---- man pages ----------------------------------------------------------------------------------------
+
+
+def check_man_pages():
+    pages = sorted(str(page) for page in (SOURCE / "man").glob("*.[1-8]"))
+    assert pages, "there are no man pages"
+    if not shutil.which("mandoc"):
+        tell("man pages # SKIP mandoc is missing", True)
+        return
+    done = subprocess.run(["mandoc", "-Tlint", "-W", "warning", *pages], capture_output=True, text=True, check=False)
+    tell("man pages", done.returncode == 0, done.stdout + done.stderr)
+
+
 def main():
+    check_man_pages()
     check_wire("docs/protocol.md")
     check_shell()
     print(f"1..{number}")
