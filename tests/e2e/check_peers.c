@@ -1,0 +1,219 @@
+/*
+ * check_peers.c - who is on the other end: by the credentials that the kernel took when the connection
+ * was opened, whoever holds it later, and whether or not he is still there.
+ *
+ * Needs root, to open connections as somebody else.
+ */
+#include "tests/e2e/e2e.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define STRANGER 65533
+#define GROUP    12345
+
+static const char status_line[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
+static const char run_line[] =
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run\",\"params\":{\"company\":\"acme\",\"actor\":"
+    "\"actor-1\",\"purpose\":\"case\",\"language\":\"fake\",\"code\":\"sleep "
+    "3000\",\"grant\":{}}}\n";
+
+struct opener {
+    uid_t uid;
+    gid_t group;       /* supplementary; 0: none */
+    const char *words; /* sent by the opener itself, before it ends; NULL: nothing */
+};
+
+/* In the child: becomes the opener, connects the socket. */
+static void open_as(const struct daemon *daemon, const struct opener *opener, int fd)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = daemon_socket(daemon);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (opener->uid != getuid() && (setgroups(opener->group ? 1 : 0, &opener->group) != 0 ||
+                                    setgid(opener->uid) != 0 || setuid(opener->uid) != 0))
+        _exit(2);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+        _exit(3);
+    if (opener->words && send(fd, opener->words, strlen(opener->words), MSG_NOSIGNAL) !=
+                             (ssize_t)strlen(opener->words))
+        _exit(4);
+    _exit(0);
+}
+
+/* A connection that somebody else opened, who has ended since. *pid is who he was. */
+static int opened_by(const struct daemon *daemon, const struct opener *opener, pid_t *pid)
+{
+    int status;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    *pid = fork();
+    if (*pid == 0)
+        open_as(daemon, opener, fd);
+    ck_assert_int_eq(waitpid(*pid, &status, 0), *pid);
+    ck_assert_int_eq(status, 0);
+    return fd;
+}
+
+/* One error, and the end. */
+static void expect_forbidden(struct client *client)
+{
+    AR_AUTO_JSON json_t *answer = client_next(client);
+    ck_assert(json_is_null(json_object_get(answer, "id")));
+    client_expect_error(json_object_get(answer, "error"), -32002, NULL, NULL);
+    client_expect_end(client);
+    client_disconnect(client);
+}
+
+static void expect_no_run(struct daemon *daemon)
+{
+    struct client *client = daemon_connect(daemon);
+    ck_assert_int_eq(e2e_status(client, "runs", "total"), 0);
+    client_disconnect(client);
+    rows_expect(daemon_ledger(daemon), 0);
+    daemon_free(daemon);
+}
+
+START_TEST(test_stranger_is_told_once_and_cut_off)
+{
+    struct daemon *daemon = e2e_fake_daemon(NULL);
+    pid_t pid;
+    expect_forbidden(client_adopt(opened_by(daemon, &(struct opener){.uid = STRANGER}, &pid)));
+    AR_AUTO_FREE char *log = daemon_read_log(daemon);
+    char expected[64];
+    (void)snprintf(expected, sizeof(expected), "uid %d gid %d pid %d", STRANGER, STRANGER,
+                   (int)pid);
+    ck_assert_msg(strstr(log, expected) != NULL, "the log does not say who it was");
+    expect_no_run(daemon);
+}
+END_TEST
+
+/* A connection that was handed on is the one of its opener. Whoever holds it now, uses it here. */
+START_TEST(test_connection_that_is_handed_on)
+{
+    struct daemon *daemon = e2e_fake_daemon(NULL);
+    pid_t pid;
+    /* Opened by a stranger, and used by one who would be allowed. */
+    struct opener stranger = {.uid = STRANGER};
+    int fd = opened_by(daemon, &stranger, &pid);
+    (void)send(fd, run_line, strlen(run_line), MSG_NOSIGNAL); /* it may have been cut off already */
+    expect_forbidden(client_adopt(fd));
+    /* The other way round. */
+    struct opener allowed = {.uid = getuid(), .words = status_line};
+    struct client *client = client_adopt(opened_by(daemon, &allowed, &pid));
+    AR_AUTO_JSON json_t *result = client_result(client, 1);
+    client_disconnect(client);
+    expect_no_run(daemon);
+}
+END_TEST
+
+/* The daemon looks when the client has long gone; its words are there all the same. */
+START_TEST(test_stranger_who_has_gone)
+{
+    struct daemon *daemon = e2e_fake_daemon(NULL);
+    struct opener stranger = {.uid = STRANGER, .words = run_line};
+    pid_t pid;
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGSTOP), 0);
+    for (int i = 0; i < 5; i++)
+        (void)close(opened_by(daemon, &stranger, &pid));
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGCONT), 0);
+    expect_no_run(daemon);
+}
+END_TEST
+
+/* One that may, and has gone: its run is attributed to it, by the numbers of the socket. */
+START_TEST(test_client_who_has_gone)
+{
+    struct daemon *daemon = e2e_fake_daemon(NULL);
+    struct opener allowed = {.uid = getuid(), .words = run_line};
+    pid_t pid;
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGSTOP), 0);
+    (void)close(opened_by(daemon, &allowed, &pid));
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGCONT), 0);
+    struct rows rows = rows_wait(daemon_ledger(daemon), 1, 10000);
+    ck_assert_uint_eq(rows_count(&rows, STATUS_CANCELLED, REASON_CLIENT_GONE), 1);
+    ck_assert_int_eq(rows.items[0]->client_pid, pid);
+    ck_assert_int_eq(rows.items[0]->client_uid, getuid());
+    ck_assert_str_eq(rows.items[0]->client_name, "local");
+    rows_free(&rows);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* The policy is that of the first [client] that matches, by uid or by any of the groups. */
+START_TEST(test_client_by_its_group)
+{
+    struct daemon *daemon = e2e_fake_daemon("[client grouped]\ngid = 12345\ncompanies = globex\n");
+    pid_t pid;
+    struct opener member = {.uid = STRANGER, .group = GROUP};
+    struct client *client = client_adopt(opened_by(daemon, &member, &pid));
+    AR_AUTO_JSON json_t *refused =
+        client_call(client, "run", client_params("fake", "print 1", NULL));
+    client_expect(refused, "unauthorized", "company_not_allowed");
+    AR_AUTO_JSON json_t *done =
+        client_call(client, "run", client_params("fake", "print 1", "{'company': 'globex'}"));
+    client_expect(done, "succeeded", "exit_zero");
+    client_disconnect(client);
+    struct rows rows = rows_read(daemon_ledger(daemon));
+    ck_assert_uint_eq(rows.count, 2);
+    for (size_t i = 0; i < rows.count; i++) {
+        ck_assert_str_eq(rows.items[i]->client_name, "grouped");
+        ck_assert_int_eq(rows.items[i]->client_uid, STRANGER);
+        ck_assert_int_eq(rows.items[i]->client_gid, STRANGER);
+        ck_assert_int_eq(rows.items[i]->client_pid, pid);
+    }
+    rows_free(&rows);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* A run belongs to the client that started it: another one cannot cancel it by its id. */
+START_TEST(test_cancel_by_another_client)
+{
+    struct daemon *daemon = e2e_fake_daemon("[client grouped]\ngid = 12345\ncompanies = *\n");
+    struct client *owner = daemon_connect(daemon);
+    struct client *second = daemon_connect(daemon);
+    pid_t pid;
+    struct opener member = {.uid = STRANGER, .group = GROUP};
+    struct client *other = client_adopt(opened_by(daemon, &member, &pid));
+    client_request(owner, 1, "run",
+                   client_params("fake", "print x\nsleep 10000", "{'stream': true}"));
+    AR_AUTO_JSON json_t *output = client_next(owner);
+    json_t *run_id = json_object_get(json_object_get(output, "params"), "run_id");
+    ck_assert(json_is_string(run_id));
+    AR_AUTO_JSON json_t *not_his =
+        client_call(other, "cancel", json_pack("{s:O}", "run_id", run_id));
+    ck_assert(json_is_false(json_object_get(not_his, "cancelled")));
+    /* The same client on another connection can. */
+    AR_AUTO_JSON json_t *his = client_call(second, "cancel", json_pack("{s:O}", "run_id", run_id));
+    ck_assert(json_is_true(json_object_get(his, "cancelled")));
+    AR_AUTO_JSON json_t *twice =
+        client_call(second, "cancel", json_pack("{s:O}", "run_id", run_id));
+    ck_assert(json_is_false(json_object_get(twice, "cancelled")));
+    AR_AUTO_JSON json_t *result = client_result(owner, 1);
+    client_expect(result, "cancelled", "client_cancelled");
+    rows_expect_result(daemon_ledger(daemon), result);
+    client_disconnect(owner);
+    client_disconnect(second);
+    client_disconnect(other);
+    rows_expect(daemon_ledger(daemon), 1);
+    daemon_free(daemon);
+}
+END_TEST
+
+int main(void)
+{
+    static const TTest **const tests[] = {&test_stranger_is_told_once_and_cut_off,
+                                          &test_connection_that_is_handed_on,
+                                          &test_stranger_who_has_gone,
+                                          &test_client_who_has_gone,
+                                          &test_client_by_its_group,
+                                          &test_cancel_by_another_client,
+                                          NULL};
+    if (getuid() != 0)
+        return 77; /* this host cannot: run-checks counts it as skipped */
+    return e2e_main("peers", tests);
+}
