@@ -34,9 +34,9 @@ int parts_read_bytes(const json_t *object, const char *member, const char *base6
 static int check_argument(const json_t *value, const struct json_place *place, size_t *total,
                           const char **out, struct fault *fault)
 {
-    if (!json_is_string(value))
-        return json_fault(fault, place, NULL, PROBLEM_WRONG_TYPE);
     *out = json_string_value(value);
+    if (!*out)
+        return json_fault(fault, place, NULL, PROBLEM_WRONG_TYPE);
     size_t length = json_string_length(value);
     if (length > REQUEST_MAX_ARG_BYTES)
         return json_fault(fault, place, NULL, PROBLEM_TOO_LONG);
@@ -70,7 +70,7 @@ int parts_read_args(const json_t *object, const struct json_place *place, struct
         return 1;
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct json_place at = {.parent = &here, .index = i};
-        const char *text;
+        const char *text = NULL;
         int error = check_argument(json_array_get(list, i), &at, &total, &text, fault);
         if (!error)
             error = text_list_add(out, text);
@@ -224,7 +224,7 @@ int parts_read_env(const json_t *object, const struct json_place *place,
         return -ENOMEM;
     json_object_foreach(env, name, value) {
         struct json_place at = {.parent = &here, .member = name};
-        const char *text;
+        const char *text = NULL;
         if (!text_is_identifier(name))
             return json_fault(fault, &here, NULL, PROBLEM_MALFORMED);
         if (check_argument(value, &at, &total, &text, fault))

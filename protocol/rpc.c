@@ -174,7 +174,7 @@ static int line_put(const char *bytes, size_t count, void *context)
     size_t wanted;
     if (!base_add(line->length, count, &wanted) || !base_add(wanted, (size_t)2, &wanted))
         return -1;
-    if (wanted > line->capacity) {
+    if (!line->text || wanted > line->capacity) {
         size_t capacity = wanted < 256 ? 256 : wanted;
         if (capacity < SIZE_MAX / 2 && capacity < 2 * line->capacity)
             capacity = 2 * line->capacity;

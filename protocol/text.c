@@ -124,7 +124,7 @@ static bool is_word(const char *text, const char *first, const char *rest, size_
     if (text[0] == '\0' || !strchr(first, text[0]))
         return false;
     size_t length = 1 + strspn(text + 1, rest);
-    return text[length] == '\0' && length <= max;
+    return length <= max && text[length] == '\0';
 }
 
 bool text_is_name(const char *text)

@@ -60,7 +60,7 @@ START_TEST(test_whole)
 {
     struct request *request =
         expect_request("{" BASE ",'code_base64':'AAEC','executor':'namespace','args':['','a "
-                                "b','x\\ny'],'stdin':'in\\u0000put',"
+                       "b','x\\ny'],'stdin':'in\\u0000put',"
                        "'env':{'LANG':'C','x_1':''},'files':[{'path':'data/"
                        "in.csv','text':'1,2'},{'path':'b','base64':'/w=='}],"
                        "'outputs':['out/a','b'],'stream':true,'idempotency_key':'k1',"
