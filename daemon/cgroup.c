@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 
 #define CGROUP_PATH_BYTES 512
 #define CGROUP_PREFIX     "auditrund."
+/* How long the start waits for the processes of a killed daemon to end. */
+#define CGROUP_STALE_TRIES    200
+#define CGROUP_STALE_PAUSE_MS 5
 /* Launcher and first process of the sandbox are in the leaf too. */
 #define CGROUP_OWN_PROCESSES 4
 
@@ -136,12 +140,17 @@ static void kill_process(void *context, pid_t pid)
     (void)kill(pid, SIGKILL);
 }
 
+/* At the daemon's start only, which waits a little for what it has killed: a group can be removed when
+ * its last process has ended. */
 static void remove_group(int parent, const char *name)
 {
     AR_AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
+    for (int i = 0; fd >= 0 && i < CGROUP_STALE_TRIES; i++) {
         each_process(fd, kill_process, NULL);
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+            return;
+        (void)poll(NULL, 0, CGROUP_STALE_PAUSE_MS);
+    }
 }
 
 static void remove_daemon_group(int parent, const char *name)
