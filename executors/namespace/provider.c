@@ -136,7 +136,7 @@ static int start_run(struct slot *slot, const struct languages *languages,
 static int do_run(struct slot *slot, const struct languages *languages, const struct serve *serve,
                   struct serve_order *from)
 {
-    struct sandbox sandbox;
+    struct sandbox sandbox = {.pidfd = -1};
     struct failure failure = {0};
     struct report report = {.outcome = OUTCOME_SETUP_FAILED, .usage = USAGE_UNKNOWN};
 
