@@ -252,7 +252,7 @@ static void shrink_grant(struct unit_random *random, struct grant *grant)
 START_TEST(test_smaller_grant_is_never_denied_more)
 {
     struct unit_random random = unit_random_new();
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 5000; round++) {
         struct envelope envelope;
         struct grant grant;
         random_envelope(&random, &envelope);
