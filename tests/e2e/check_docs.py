@@ -5,7 +5,7 @@ README.md and docs/ledger.md: the `sh` blocks are run one after the other in one
 built programs as build/; a `text` block behind one is its output, where `...` stands for anything in a line.
 docs/protocol.md: each `wire` block is a connection to a real daemon; lines with `>` are sent, lines with `<` must
 come, in any order, where "..." stands for any value and a member "..." for more members.
-man/: mandoc finds nothing to warn of.
+man/: mandoc finds nothing to warn of. Everywhere: links and paths lead somewhere; the stage table is that of run.c.
 """
 import json
 import os
@@ -234,8 +234,34 @@ def check_man_pages():
     tell("man pages", done.returncode == 0, done.stdout + done.stderr)
 
 
+# ---- what documents name ------------------------------------------------------------------------------
+
+
+def check_names(document):
+    """Links and paths lead somewhere; an X in a name stands for a name."""
+    text = (SOURCE / document).read_text()
+    folder = (SOURCE / document).parent
+    links = [folder / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+    paths = [SOURCE / path for path in re.findall(
+        r"`((?:daemon|protocol|sinks|executors|cli|tests|docs|etc|man)/[\w./-]*)`", text)]
+    lost = [str(path) for path in links + paths if "X" not in path.stem and not path.exists()]
+    tell(f"{document}: {len(links)} links, {len(paths)} paths", not lost, "\n".join(lost))
+
+
+def check_stages():
+    """docs/architecture.md has the stage table of daemon/run.c."""
+    source = (SOURCE / "daemon/run.c").read_text()
+    stages = re.findall(r'\[RUN_\w+\] = \{"(\w+)", (?:(\w+)_stage|NULL)', source)
+    wanted = [(word, f"`{stage}.c`" if stage else "") for word, stage in stages]
+    shown = re.findall(r"^\| (\w+) \| (`\w+\.c`)? ?\| ", (SOURCE / "docs/architecture.md").read_text(), re.M)
+    tell("docs/architecture.md: the stage table", len(wanted) == 9 and shown[:9] == wanted, f"{wanted}\n{shown}")
+
+
 def main():
     check_man_pages()
+    check_stages()
+    for document in sorted(["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (SOURCE / "docs").glob("*.md"))]):
+        check_names(document)
     check_wire("docs/protocol.md")
     check_shell()
     print(f"1..{number}")
