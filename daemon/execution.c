@@ -147,8 +147,8 @@ static int hand_over(struct execution *execution)
     if (rc == 0)
         rc = watch_output(execution);
     if (rc == 0)
-        rc = provider_run(slot_provider(execution->slot), &run->request->grant.limits, spec_bytes,
-                          execution->descriptors.provider);
+        rc = provider_run(executor_slot_provider(execution->slot), &run->request->grant.limits,
+                          spec_bytes, execution->descriptors.provider);
     descriptors_close_provider(&execution->descriptors);
     execution->handed_over = true;
     run->started_us = clock_wall_us();
@@ -160,7 +160,7 @@ static void fail_hand_over(struct execution *execution, int rc)
 {
     log_error("run %s: cannot be handed to its provider: %s", execution->run->id, strerror(-rc));
     execution->run->failure = REASON_SPAWN_FAILED;
-    provider_stop(slot_provider(execution->slot));
+    provider_stop(executor_slot_provider(execution->slot));
 }
 
 static void slot_ready(void *context)
@@ -181,7 +181,7 @@ static void collect_findings(struct execution *execution)
     struct cgroup_findings findings;
     if (!execution->handed_over)
         return;
-    provider_findings(slot_provider(execution->slot), &findings);
+    provider_findings(executor_slot_provider(execution->slot), &findings);
     run->memory_exceeded = findings.memory_exceeded;
     if (findings.memory_peak_bytes >= 0)
         run->usage.memory_peak_bytes = findings.memory_peak_bytes;
@@ -192,7 +192,7 @@ static bool is_clear(const struct execution *execution)
 {
     bool clear = registry_sweep(execution->run->line->registry) == 0;
     if (execution->slot && execution->handed_over)
-        clear = provider_clear(slot_provider(execution->slot)) == 0 && clear;
+        clear = provider_clear(executor_slot_provider(execution->slot)) == 0 && clear;
     return clear;
 }
 
@@ -283,7 +283,7 @@ void execution_poke(struct run *run)
         return;
     deadline_stop(&execution->wall);
     if (execution->handed_over) {
-        provider_stop(slot_provider(execution->slot));
+        provider_stop(executor_slot_provider(execution->slot));
         return;
     }
     executor_release(execution->slot); /* it goes on starting, for somebody else */
@@ -313,7 +313,7 @@ static void start(struct execution *execution)
         log_error("run %s: no provider can be started: %s", run->id, strerror(-rc));
         run->failure = REASON_SPAWN_FAILED;
         set_over(execution);
-    } else if (provider_state(slot_provider(execution->slot)) == PROVIDER_IDLE) {
+    } else if (provider_state(executor_slot_provider(execution->slot)) == PROVIDER_IDLE) {
         slot_ready(execution);
     }
 }

@@ -206,7 +206,7 @@ struct slot *executor_acquire(struct executor *executor, const struct slot_event
     return *rc < 0 ? NULL : take(slot, events, context);
 }
 
-struct provider *slot_provider(struct slot *slot)
+struct provider *executor_slot_provider(struct slot *slot)
 {
     return slot->provider;
 }

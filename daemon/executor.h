@@ -46,7 +46,7 @@ void executor_give_place(struct executor *executor);
  * started. */
 struct slot *executor_acquire(struct executor *executor, const struct slot_events *events,
                               void *context, int *rc) AR_MUST_CHECK;
-struct provider *slot_provider(struct slot *slot);
+struct provider *executor_slot_provider(struct slot *slot);
 /* The run is done with it: a provider that is well goes on, a stopping one is replaced on demand. */
 void executor_release(struct slot *slot);
 

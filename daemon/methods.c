@@ -85,7 +85,7 @@ static void serve_cancel(struct session *session, const struct rpc_call *call)
 {
     struct cancel_request cancel;
     struct fault fault = {0};
-    if (cancel_parse(call->params, &cancel, &fault) != 0) {
+    if (cancel_request_parse(call->params, &cancel, &fault) != 0) {
         refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
         return;
     }
@@ -100,7 +100,7 @@ static void serve_executors(struct session *session, const struct rpc_call *call
     const struct peer_client *client = session_client(session);
     struct registry *registry = session_line(session)->registry;
     struct executor *executor = NULL;
-    if (empty_params_parse(call->params, &fault) != 0) {
+    if (request_parse_empty(call->params, &fault) != 0) {
         refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
         return;
     }
@@ -175,7 +175,7 @@ static void serve_status(struct session *session, const struct rpc_call *call)
 {
     struct fault fault = {0};
     struct line *line = session_line(session);
-    if (empty_params_parse(call->params, &fault) != 0) {
+    if (request_parse_empty(call->params, &fault) != 0) {
         refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
         return;
     }

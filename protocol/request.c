@@ -198,7 +198,7 @@ static int read_request_id(const json_t *value, char out[JSON_ID_TEXT_BYTES], st
     return 0;
 }
 
-int cancel_parse(const json_t *params, struct cancel_request *out, struct fault *fault)
+int cancel_request_parse(const json_t *params, struct cancel_request *out, struct fault *fault)
 {
     static const struct json_member members[] = {{"run_id", false}, {"request_id", false}};
     *out = (struct cancel_request){0};
@@ -241,7 +241,7 @@ int record_request_parse(const json_t *params, struct record_request *out, struc
     return json_fault(fault, NULL, lacking, PROBLEM_MISSING);
 }
 
-int empty_params_parse(const json_t *params, struct fault *fault)
+int request_parse_empty(const json_t *params, struct fault *fault)
 {
     return json_check_object(params, NULL, 0, NULL, fault);
 }

@@ -65,8 +65,8 @@ struct cancel_request {
 };
 /* id_text is the canonical dump of the value (json_canonical), which for the ids that rpc_parse()
  * lets through can be compared with the same dump of a pending id. */
-int cancel_parse(const json_t *params, struct cancel_request *out,
-                 struct fault *fault) AR_MUST_CHECK;
+int cancel_request_parse(const json_t *params, struct cancel_request *out,
+                         struct fault *fault) AR_MUST_CHECK;
 
 /* record: run_id, or company and idempotency_key. Pointers borrow from params. */
 struct record_request {
@@ -76,6 +76,6 @@ int record_request_parse(const json_t *params, struct record_request *out,
                          struct fault *fault) AR_MUST_CHECK;
 
 /* executors and status take no params: 0, or 1 with the fault set. */
-int empty_params_parse(const json_t *params, struct fault *fault) AR_MUST_CHECK;
+int request_parse_empty(const json_t *params, struct fault *fault) AR_MUST_CHECK;
 
 #endif

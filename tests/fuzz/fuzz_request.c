@@ -56,9 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     require((outcome == JSON_FAULTY) == (document.fault.problem != PROBLEM_NONE));
     check_run(document.root);
-    require(cancel_parse(document.root, &cancel, &fault) >= 0);
+    require(cancel_request_parse(document.root, &cancel, &fault) >= 0);
     require(record_request_parse(document.root, &wanted, &fault) >= 0);
-    require(empty_params_parse(document.root, &fault) >= 0);
+    require(request_parse_empty(document.root, &fault) >= 0);
     json_document_free(&document);
     return 0;
 }

@@ -414,7 +414,7 @@ START_TEST(test_cancel)
         AR_AUTO_FREE char *id_text = unit_quote(cases[i].id_text);
         struct cancel_request cancel;
         struct fault fault = {0};
-        ck_assert_int_eq(cancel_parse(params, &cancel, &fault), cases[i].problem != PROBLEM_NONE);
+        ck_assert_int_eq(cancel_request_parse(params, &cancel, &fault), cases[i].problem != PROBLEM_NONE);
         ck_assert_int_eq(fault.problem, cases[i].problem);
         ck_assert_str_eq(fault.path, cases[i].path);
         ck_assert_str_eq(cancel.run_id, cases[i].run_id);
@@ -424,7 +424,7 @@ START_TEST(test_cancel)
     AR_AUTO_JSON json_t *params = unit_json(text);
     struct cancel_request cancel;
     struct fault fault = {0};
-    ck_assert_int_eq(cancel_parse(params, &cancel, &fault), 1);
+    ck_assert_int_eq(cancel_request_parse(params, &cancel, &fault), 1);
     ck_assert_int_eq(fault.problem, PROBLEM_TOO_LONG);
 }
 END_TEST
@@ -462,8 +462,8 @@ START_TEST(test_no_params)
     AR_AUTO_JSON json_t *none = unit_json("{}");
     AR_AUTO_JSON json_t *some = unit_json("{'verbose':true}");
     struct fault fault = {0};
-    ck_assert_int_eq(empty_params_parse(none, &fault), 0);
-    ck_assert_int_eq(empty_params_parse(some, &fault), 1);
+    ck_assert_int_eq(request_parse_empty(none, &fault), 0);
+    ck_assert_int_eq(request_parse_empty(some, &fault), 1);
     ck_assert_int_eq(fault.problem, PROBLEM_UNKNOWN_MEMBER);
     ck_assert_str_eq(fault.path, "/verbose");
 }
