@@ -185,7 +185,7 @@ void reply_stream(struct run *run, int which, int n)
     size_t offset = length - (size_t)n;
     const char *data = (const char *)evbuffer_pullup(run->output[which], -1);
     AR_AUTO_JSON json_t *params = data ? bytes_value(data + offset, (size_t)n) : NULL;
-    json_t *id = json_loads(run->pending.id_text, JSON_DECODE_ANY, NULL);
+    json_t *id = json_loads(run->pending.id_text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (!params || json_object_set_new(params, "request_id", id) != 0 ||
         json_object_set_new(params, "run_id", json_string(run->id)) != 0 ||
         json_object_set_new(params, "stream", json_string(names[which])) != 0 ||

@@ -40,6 +40,7 @@ struct session {
     TAILQ_HEAD(pending_list, pending) pending;
     int64_t pending_count;
     bool input_ended;
+    bool unserved; /* whole lines may be at hand: the turn was over before them */
     bool closed;
 };
 
@@ -75,7 +76,7 @@ static bool has_gone(const struct session *session)
 /* A client that has sent everything is served until nothing is owed any more. */
 static void close_if_served(struct session *session)
 {
-    if (session->closed || !session->input_ended)
+    if (session->closed || !session->input_ended || session->unserved)
         return;
     if (TAILQ_EMPTY(&session->pending) && evbuffer_get_length(session->output) == 0)
         session_close(session);
@@ -135,7 +136,8 @@ static void session_serve(struct session *session)
         served++;
     if (session->closed)
         return;
-    if (served == SESSION_TURN_LINES)
+    session->unserved = served == SESSION_TURN_LINES;
+    if (session->unserved)
         event_active(session->resume, EV_TIMEOUT, 1);
     update_reading(session);
     close_if_served(session);
