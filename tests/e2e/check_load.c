@@ -1,0 +1,261 @@
+/*
+ * check_load.c - many runs: each answered once and recorded once, and the daemon is as small after
+ * them as before.
+ */
+#include "tests/lib/fake.h"
+#include "tests/lib/postgres.h"
+#include "tests/lib/traffic.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RUNS        1000
+#define IN_FLIGHT   64
+#define WARM        300 /* after so many the memory is measured first */
+#define MAY_GROW_KB 512 /* from then to the end; one leaked run is more than 1 KiB */
+#define ANSWER_MS   60000
+
+/* ---- what the daemon holds ---------------------------------------------------------------------- */
+
+static long resident_kb(const struct daemon *daemon)
+{
+    char path[64];
+    long kb = -1;
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)daemon_pid(daemon));
+    AR_AUTO_FREE char *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (getline(&line, &room, file) > 0 && sscanf(line, "VmRSS: %ld kB", &kb) != 1)
+        ;
+    (void)fclose(file);
+    ck_assert_int_gt(kb, 0);
+    return kb;
+}
+
+static size_t open_descriptors(const struct daemon *daemon)
+{
+    char path[64];
+    size_t count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)daemon_pid(daemon));
+    DIR *directory = opendir(path);
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory))
+        count++;
+    (void)closedir(directory);
+    return count;
+}
+
+struct watch {
+    const struct daemon *daemon;
+    struct client *client;
+    size_t descriptors, processes;
+};
+
+/* As before, once what was started ahead of demand stands ready: nothing runs, nobody is replaced. */
+static bool is_as_before(void *context)
+{
+    const struct watch *watch = context;
+    struct processes below = daemon_processes(watch->daemon);
+    size_t processes = below.count;
+    processes_free(&below);
+    return open_descriptors(watch->daemon) <= watch->descriptors && processes <= watch->processes;
+}
+
+/* All slots have been filled: what the daemon holds at rest from then on. */
+static void fill_slots(struct client *client, json_int_t slots, json_t *(*params)(void))
+{
+    for (json_int_t id = 1; id <= slots; id++)
+        client_request(client, id, "run", params());
+    for (json_int_t id = 1; id <= slots; id++) {
+        AR_AUTO_JSON json_t *result = client_result(client, id);
+        client_expect(result, "succeeded", "exit_zero");
+    }
+}
+
+/* ---- many runs ---------------------------------------------------------------------------------- */
+
+struct answers {
+    bool seen[RUNS + 1];
+    size_t count;
+};
+
+static void take_answer(struct client *client, struct answers *answers, json_int_t base)
+{
+    AR_AUTO_JSON json_t *message = client_next_within(client, ANSWER_MS);
+    ck_assert_ptr_nonnull(message);
+    json_int_t id = json_integer_value(json_object_get(message, "id")) - base;
+    ck_assert_msg(id >= 1 && id <= RUNS && !answers->seen[id], "%s", client_last_line(client));
+    client_expect(json_object_get(message, "result"), "succeeded", "exit_zero");
+    answers->seen[id] = true;
+    answers->count++;
+}
+
+/* Every run has one row, and a place of its own in the chain. */
+static void expect_each_once(const struct daemon *daemon, size_t count)
+{
+    bool taken[RUNS + 64] = {false};
+    struct rows rows = rows_read(daemon_ledger(daemon));
+    ck_assert_uint_eq(rows.count, count);
+    ck_assert_uint_eq(rows_count(&rows, STATUS_SUCCEEDED, REASON_EXIT_ZERO), count);
+    for (size_t i = 0; i < rows.count; i++) {
+        int64_t seq = rows.items[i]->seq;
+        ck_assert(seq >= 1 && seq <= (int64_t)count && !taken[seq]);
+        taken[seq] = true;
+        (void)rows_find(&rows, rows.items[i]->run_id);
+    }
+    rows_free(&rows);
+}
+
+static json_t *fake_one(void)
+{
+    return fake_params("well", "print some output of a run", NULL);
+}
+
+/* RUNS runs over one connection, IN_FLIGHT at a time. In PostgreSQL: SQLite would keep pages of the
+ * ledger in the daemon's memory (at most 8 MiB, which would hide what the daemon itself keeps). */
+START_TEST(a_thousand_runs_leave_nothing)
+{
+    static const char *const modes[] = {"well", NULL};
+    enum { SLOTS = 8, BASE = 1000 };
+    struct postgres_server *server = postgres_start();
+    ck_assert_ptr_nonnull(server);
+    AR_AUTO_FREE char *config = fake_config(modes, SLOTS, NULL);
+    struct daemon_options options = {.config = config, .ledger_url = postgres_url(server)};
+    struct daemon *daemon = daemon_new(&options);
+    struct client *client = daemon_connect(daemon);
+    struct answers answers = {0};
+    long warm_kb = 0;
+    fill_slots(client, SLOTS, fake_one);
+    struct watch watch = {daemon, client, open_descriptors(daemon), SLOTS};
+
+    json_int_t sent = 0;
+    while (answers.count < RUNS) {
+        while (sent < RUNS && (size_t)sent < answers.count + IN_FLIGHT)
+            client_request(client, BASE + ++sent, "run", fake_one());
+        take_answer(client, &answers, BASE);
+        if (answers.count == WARM)
+            warm_kb = resident_kb(daemon);
+    }
+    long end_kb = resident_kb(daemon);
+    (void)fprintf(stderr, "resident: %ld KiB after %d runs, %ld KiB after %d\n", warm_kb, WARM,
+                  end_kb, RUNS);
+    ck_assert_int_le(end_kb, warm_kb + MAY_GROW_KB);
+    ck_assert_msg(processes_wait(is_as_before, &watch, 5000), "%zu descriptors before, %zu after",
+                  watch.descriptors, open_descriptors(daemon));
+    expect_each_once(daemon, SLOTS + RUNS);
+    client_disconnect(client);
+    daemon_free(daemon);
+    postgres_free(server);
+}
+END_TEST
+
+static json_t *sandboxed_one(void)
+{
+    return client_params("bash", "echo some output of a run", NULL);
+}
+
+/* The same with real sandboxes, as many as a test has time for. */
+START_TEST(sandboxes_leave_nothing)
+{
+    enum { SLOTS = 4, BASE = 1000, COUNT = 150 };
+    struct daemon_options options = {.config = "[executor namespace]\nslots = 4\n"};
+    struct daemon *daemon = daemon_new(&options);
+    struct client *client = daemon_connect(daemon);
+    struct answers answers = {0};
+    fill_slots(client, SLOTS, sandboxed_one);
+    struct watch watch = {daemon, client, open_descriptors(daemon), SLOTS};
+    for (json_int_t id = 1; id <= COUNT; id++)
+        client_request(client, BASE + id, "run", sandboxed_one());
+    while (answers.count < COUNT)
+        take_answer(client, &answers, BASE);
+    ck_assert_msg(processes_wait(is_as_before, &watch, 5000), "%zu descriptors before, %zu after",
+                  watch.descriptors, open_descriptors(daemon));
+    expect_each_once(daemon, SLOTS + COUNT);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* Runs that end badly are the ones that leak: killed, crashed, cut off, denied. */
+START_TEST(bad_ends_leave_nothing)
+{
+    static const char *const modes[] = {"well",        "crash-before", "rubbish",
+                                        "descriptors", "twice",        NULL};
+    enum { ROUNDS = 40 };
+    struct daemon *daemon = fake_daemon(modes, 1, NULL);
+    struct client *client = daemon_connect(daemon);
+    size_t rows = 0, descriptors = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; modes[i]; i++, rows++) {
+            AR_AUTO_JSON json_t *result =
+                fake_run(client, modes[i], i == 0 ? "spam 3000000" : "outlive\nfault", NULL);
+            ck_assert_ptr_nonnull(json_object_get(result, "status"));
+        }
+        if (round == 1)
+            descriptors = open_descriptors(daemon);
+    }
+    struct watch watch = {daemon, client, descriptors + 2 * AR_COUNT(modes), AR_COUNT(modes) - 1};
+    ck_assert_msg(processes_wait(is_as_before, &watch, 10000), "%zu descriptors before, %zu after",
+                  descriptors, open_descriptors(daemon));
+    rows_expect(daemon_ledger(daemon), rows);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* ---- a fresh program is not busy --------------------------------------------------------------- */
+
+#define FRESH_RUNS    60
+#define FRESH_SHIPPED "{'files': [{'path': 'tool', 'text': '#!/bin/sh\\nexit 7\\n'}]}"
+
+/* id 1..: compiled ones, at most eight at a time; beside them short shells that start a program that
+ * was shipped, or just copied. */
+START_TEST(a_fresh_program_can_be_started)
+{
+    struct daemon_options options = {.config = "[executor namespace]\nslots = 8\n"};
+    struct daemon *daemon = daemon_new(&options);
+    struct client *client = daemon_connect(daemon);
+    const char *c = "int main(void) { return 0; }";
+    const char *grant = "{'grant': {'limits': {'wall_ms': 60000}}}";
+    json_int_t sent = 0;
+    for (json_int_t id = 1; id <= FRESH_RUNS; id++) {
+        while (sent < FRESH_RUNS && sent < id + 7) {
+            client_request(client, ++sent, "run", client_params("c", c, grant));
+            client_request(client, 1000 + sent, "run",
+                           client_params("bash",
+                                         "./tool; test $? = 7 || exit 1; cp /bin/true t; ./t",
+                                         FRESH_SHIPPED));
+        }
+        AR_AUTO_JSON json_t *compiled = client_answer_within(client, id, 60000);
+        AR_AUTO_JSON json_t *shell = client_answer_within(client, 1000 + id, 60000);
+        client_expect(json_object_get(compiled, "result"), "succeeded", "exit_zero");
+        client_expect(json_object_get(shell, "result"), "succeeded", "exit_zero");
+    }
+    rows_expect(daemon_ledger(daemon), 2 * FRESH_RUNS);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* ---- main --------------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    traffic_begin();
+    Suite *suite = suite_create("load");
+    TCase *tcase = tcase_create("load");
+    tcase_set_timeout(tcase, 180);
+    tcase_add_test(tcase, a_thousand_runs_leave_nothing);
+    tcase_add_test(tcase, sandboxes_leave_nothing);
+    tcase_add_test(tcase, bad_ends_leave_nothing);
+    tcase_add_test(tcase, a_fresh_program_can_be_started);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner) + traffic_check();
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
