@@ -66,19 +66,20 @@ static void serve_run(struct session *session, const struct rpc_call *call)
         run_start(run);
 }
 
-static struct run *find_own_run(struct session *session, const struct cancel_request *cancel)
+static struct run *find_run(struct session *session, const struct cancel_request *cancel)
 {
-    if (!cancel->run_id[0]) {
-        struct pending *pending = session_find(session, cancel->id_text);
-        return pending && pending->gone == run_client_gone
-                   ? (struct run *)((char *)pending - offsetof(struct run, pending))
-                   : NULL;
-    }
-    struct run *run = run_find(session_line(session), cancel->run_id);
-    return run && run->client.policy == session_client(session)->policy &&
-                   run->client.uid == session_client(session)->uid
-               ? run
+    if (cancel->run_id[0])
+        return run_find(session_line(session), cancel->run_id);
+    struct pending *pending = session_find(session, cancel->id_text);
+    return pending && pending->gone == run_client_gone
+               ? (struct run *)((char *)pending - offsetof(struct run, pending))
                : NULL;
+}
+
+static bool is_own_run(const struct session *session, const struct run *run)
+{
+    const struct peer_client *client = session_client(session);
+    return run->client.policy == client->policy && run->client.uid == client->uid;
 }
 
 static void serve_cancel(struct session *session, const struct rpc_call *call)
@@ -89,7 +90,11 @@ static void serve_cancel(struct session *session, const struct rpc_call *call)
         refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
         return;
     }
-    struct run *run = find_own_run(session, &cancel);
+    struct run *run = find_run(session, &cancel);
+    if (run && !is_own_run(session, run)) {
+        refuse(session, call->id_text, RPC_NOT_FOUND, NULL);
+        return;
+    }
     bool cancelled = run && run_stop(run, RUN_STOP_CANCELLED);
     answer_now(session, call, json_pack("{s:b}", "cancelled", cancelled));
 }
