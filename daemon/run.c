@@ -52,6 +52,8 @@ const char *run_state_word(enum run_state state)
 
 static void run_free(struct run *run)
 {
+    /* The request knows how many outputs there are. */
+    spec_outputs_free(run->outputs, run->outputs ? run->request->outputs.count : 0);
     request_free(run->request);
     denials_free(&run->denials);
     record_free(run->record);
@@ -63,7 +65,6 @@ static void run_free(struct run *run)
     for (int i = 0; i < 2; i++)
         if (run->output[i])
             evbuffer_free(run->output[i]);
-    spec_outputs_free(run->outputs, run->outputs ? run->request->outputs.count : 0);
     free(run);
 }
 
