@@ -1,11 +1,13 @@
 /*
  * postgres_conn.c - see postgres_conn.h.
  *
- * The states go down -> connecting -> preparing -> ready, and from each of them back to down, at
- * first through a pause. There is one event for the socket, made anew whenever libpq may have taken
+ * The states go down -> resolving -> connecting -> preparing -> ready, and from each of them back to
+ * down, at first through a pause. There is one event for the socket, made anew whenever libpq may have taken
  * another socket, and one timer: the limit of an attempt, or the pause.
  */
 #include "sinks/postgres_conn.h"
+
+#include "sinks/postgres_hosts.h"
 
 #include <event2/event.h>
 #include <event2/util.h>
@@ -15,12 +17,13 @@
 #define PAUSE_FIRST_MS   100
 #define PAUSE_LONGEST_MS 5000
 
-enum state { DOWN, PAUSED, CONNECTING, PREPARING, READY };
+enum state { DOWN, PAUSED, RESOLVING, CONNECTING, PREPARING, READY };
 
 struct postgres_conn {
     struct event_base *base;
     struct postgres_conn_plan plan; /* conninfo is owned */
     enum state state;
+    struct postgres_hosts *hosts; /* while resolving */
     PGconn *pg;
     struct event *readable, *writable; /* of the socket of pg; NULL without */
     struct event *timer;
@@ -57,6 +60,8 @@ void postgres_conn_drop(struct postgres_conn *conn)
     free_event(&conn->readable);
     free_event(&conn->writable);
     (void)evtimer_del(conn->timer);
+    postgres_hosts_free(conn->hosts);
+    conn->hosts = NULL;
     PQfinish(conn->pg);
     conn->pg = NULL;
     conn->syncs = 0;
@@ -280,29 +285,60 @@ static void poll_again(evutil_socket_t fd, short what, void *context)
 }
 
 /* What stands before dbname can be said otherwise in the connection string, what stands after it
- * can not. A server that takes no writes is not the one to ask. */
-static PGconn *start(const char *conninfo)
+ * can not. A server that takes no writes is not the one to ask. lists may be NULL. */
+static PGconn *start(const char *conninfo, const struct postgres_hosts_lists *lists)
 {
-    static const char *const names[] = {"fallback_application_name",
-                                        "target_session_attrs",
-                                        "keepalives_idle",
-                                        "tcp_user_timeout",
-                                        "dbname",
-                                        "client_encoding",
-                                        NULL};
-    const char *values[] = {"auditrund", "read-write", "30", "30000", conninfo, "UTF8", NULL};
+    const char *const names[] = {"fallback_application_name",
+                                 "target_session_attrs",
+                                 "keepalives_idle",
+                                 "tcp_user_timeout",
+                                 "dbname",
+                                 "client_encoding",
+                                 lists ? "host" : NULL, /* the list of names ends with NULL */
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {"auditrund",
+                                  "read-write",
+                                  "30",
+                                  "30000",
+                                  conninfo,
+                                  "UTF8",
+                                  lists ? lists->host : NULL,
+                                  lists ? lists->hostaddr : NULL,
+                                  lists ? lists->port : NULL,
+                                  NULL};
     return PQconnectStartParams(names, values, 1);
 }
 
-static void connect_now(struct postgres_conn *conn)
+static void connect_to(struct postgres_conn *conn, const struct postgres_hosts_lists *lists)
 {
     conn->state = CONNECTING;
-    conn->pg = start(conn->plan.conninfo);
-    set_timer(conn, CONNECT_LIMIT_MS);
+    conn->pg = start(conn->plan.conninfo, lists);
     if (!conn->pg || PQstatus(conn->pg) == CONNECTION_BAD)
         postgres_conn_fail(conn);
     else
         wait_for_poll(conn, EV_WRITE);
+}
+
+static void resolved(void *context, const struct postgres_hosts_lists *lists)
+{
+    struct postgres_conn *conn = context;
+    if (lists)
+        connect_to(conn, lists);
+    else
+        postgres_conn_fail(conn);
+}
+
+static void connect_now(struct postgres_conn *conn)
+{
+    conn->state = RESOLVING;
+    set_timer(conn, CONNECT_LIMIT_MS);
+    int rc = postgres_hosts_find(conn->base, conn->plan.conninfo, resolved, conn, &conn->hosts);
+    if (rc == 1)
+        connect_to(conn, NULL);
+    else if (rc < 0)
+        postgres_conn_fail(conn);
 }
 
 void postgres_conn_open(struct postgres_conn *conn)
