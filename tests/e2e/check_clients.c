@@ -17,13 +17,38 @@ START_TEST(test_half_closed_client_gets_its_answers)
     client_request(client, 2, "status", NULL);
     client_send_bytes(client, "{\"jsonrpc\":\"2.0\",\"id\":3", 24); /* never comes to its end */
     client_finish_sending(client);
-    AR_AUTO_JSON json_t *status = client_result(client, 2);
+    json_decref(client_result(client, 2));
     AR_AUTO_JSON json_t *result = client_result(client, 1);
     client_expect(result, "succeeded", "exit_zero");
     ck_assert_str_eq(e2e_stdout(result), "late");
     client_expect_end(client);
     client_disconnect(client);
     rows_expect(daemon_ledger(daemon), 1);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* More lines than a session serves in one turn of the loop, none of which is owed an answer, and the
+ * end of the input is there before the last of them is served. */
+START_TEST(test_last_line_behind_many_notifications)
+{
+    static const char notification[] = "{\"jsonrpc\":\"2.0\",\"method\":\"status\"}\n";
+    static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
+    enum { MANY = 200 };
+    struct daemon *daemon = e2e_fake_daemon(NULL);
+    struct client *client = daemon_connect(daemon);
+    size_t length = MANY * (sizeof(notification) - 1);
+    AR_AUTO_FREE char *text = malloc(length + sizeof(request));
+    ck_assert_ptr_nonnull(text);
+    for (size_t i = 0; i < MANY; i++)
+        memcpy(text + i * (sizeof(notification) - 1), notification, sizeof(notification) - 1);
+    memcpy(text + length, request, sizeof(request));
+    client_send_bytes(client, text, length + sizeof(request) - 1);
+    client_finish_sending(client);
+    AR_AUTO_JSON json_t *status = client_result(client, 1);
+    ck_assert_ptr_nonnull(status);
+    client_expect_end(client);
+    client_disconnect(client);
     daemon_free(daemon);
 }
 END_TEST
@@ -63,7 +88,7 @@ START_TEST(test_many_connections)
         client_request(clients[i], i, i % 10 ? "status" : "executors", NULL);
     }
     for (int i = 0; i < MANY; i++) {
-        AR_AUTO_JSON json_t *result = client_result(clients[i], i);
+        json_decref(client_result(clients[i], i));
         client_disconnect(clients[i]);
     }
     rows_expect(daemon_ledger(daemon), 0);
@@ -77,17 +102,17 @@ START_TEST(test_connections_over_the_limit_wait)
     struct client *clients[3];
     for (size_t i = 0; i < AR_COUNT(clients); i++) {
         clients[i] = daemon_connect(daemon);
-        AR_AUTO_JSON json_t *result = client_call(clients[i], "status", NULL);
+        json_decref(client_call(clients[i], "status", NULL));
     }
     struct client *next = daemon_connect(daemon);
     client_request(next, 1, "status", NULL);
     for (size_t i = 0; i < 20; i++) { /* the loop turns, and does not come to it */
-        AR_AUTO_JSON json_t *result = client_call(clients[0], "status", NULL);
+        json_decref(client_call(clients[0], "status", NULL));
         ck_assert_ptr_null(client_next_within(next, 0));
     }
     ck_assert(!client_has_ended(next));
     client_disconnect(clients[1]);
-    AR_AUTO_JSON json_t *served = client_result(next, 1);
+    json_decref(client_result(next, 1));
     client_disconnect(clients[0]);
     client_disconnect(clients[2]);
     client_disconnect(next);
@@ -217,8 +242,7 @@ START_TEST(test_slow_client_misses_nothing)
     for (int i = 0; i < RUNS; i++)
         client_request(client, i, "run", client_params("fake", "spam 65536", NULL));
     for (int i = 0; i < RUNS; i++) {
-        AR_AUTO_JSON json_t *between =
-            client_call(other, "run", client_params("fake", "sleep 50", NULL));
+        json_decref(client_call(other, "run", client_params("fake", "sleep 50", NULL)));
         AR_AUTO_JSON json_t *result = client_result(client, i);
         client_expect(result, "succeeded", "exit_zero");
         ck_assert_uint_eq(strlen(e2e_stdout(result)), 65536);
@@ -233,6 +257,7 @@ END_TEST
 int main(void)
 {
     static const TTest **const tests[] = {&test_half_closed_client_gets_its_answers,
+                                          &test_last_line_behind_many_notifications,
                                           &test_many_in_flight,
                                           &test_many_connections,
                                           &test_connections_over_the_limit_wait,
