@@ -126,9 +126,8 @@ START_TEST(test_companies_of_the_client)
         ck_assert_int_eq(json_object_set_new(params, "company", json_string(others[i])), 0);
         gate_refused(&gate, params, "unauthorized", "company_not_allowed");
     }
-    AR_AUTO_JSON json_t *own = gate_run(&gate, gate_params(NULL), "succeeded", "exit_zero");
-    AR_AUTO_JSON json_t *second =
-        gate_run(&gate, gate_params("{'company': 'initech'}"), "succeeded", "exit_zero");
+    gate_served(&gate, gate_params(NULL));
+    gate_served(&gate, gate_params("{'company': 'initech'}"));
     gate_close(&gate);
 }
 END_TEST
@@ -185,7 +184,7 @@ START_TEST(test_switches_of_others)
 {
     struct gate gate = gate_open("[company globex]\nenabled = no\n[language lua]\nenabled = no\n"
                                  "[executor spare]\nenabled = no\nprogram = /bin/false\n");
-    AR_AUTO_JSON json_t *result = gate_run(&gate, gate_params(NULL), "succeeded", "exit_zero");
+    gate_served(&gate, gate_params(NULL));
     gate_refused(&gate, gate_params("{'company': 'globex'}"), "disabled", "company");
     gate_refused(&gate, gate_params("{'language': 'lua'}"), "disabled", "language");
     gate_refused(&gate, gate_params("{'executor': 'spare'}"), "disabled", "executor");

@@ -28,20 +28,25 @@ START_TEST(test_half_closed_client_gets_its_answers)
 }
 END_TEST
 
-/* More lines than a session serves in one turn of the loop, none of which is owed an answer, and the
- * end of the input is there before the last of them is served. */
+/* More lines at hand than a session serves in one turn of the loop, none of which is owed an answer,
+ * and the end of the input is seen before the last of them is served. The first line is a long one, so
+ * that there is room for all of them at once. */
 START_TEST(test_last_line_behind_many_notifications)
 {
     static const char notification[] = "{\"jsonrpc\":\"2.0\",\"method\":\"status\"}\n";
     static const char request[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
-    enum { MANY = 200 };
+    enum { LONG = 60000, MANY = 800 };
     struct daemon *daemon = e2e_fake_daemon(NULL);
     struct client *client = daemon_connect(daemon);
-    size_t length = MANY * (sizeof(notification) - 1);
-    AR_AUTO_FREE char *text = malloc(length + sizeof(request));
+    AR_AUTO_FREE char *text = malloc(LONG + MANY * sizeof(notification) + sizeof(request));
     ck_assert_ptr_nonnull(text);
-    for (size_t i = 0; i < MANY; i++)
-        memcpy(text + i * (sizeof(notification) - 1), notification, sizeof(notification) - 1);
+    memset(text, ' ', LONG);
+    memcpy(text + LONG - sizeof(notification) + 1, notification, sizeof(notification) - 1);
+    size_t length = LONG;
+    for (size_t i = 0; i < MANY; i++) {
+        memcpy(text + length, notification, sizeof(notification) - 1);
+        length += sizeof(notification) - 1;
+    }
     memcpy(text + length, request, sizeof(request));
     client_send_bytes(client, text, length + sizeof(request) - 1);
     client_finish_sending(client);

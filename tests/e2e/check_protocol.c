@@ -291,7 +291,7 @@ START_TEST(test_line_that_is_too_long)
     memset(line + used, ' ', (size_t)(65536 - used));
     line[65536] = '\0';
     client_send_line(client, line);
-    AR_AUTO_JSON json_t *served = client_result(client, 1);
+    json_decref(client_result(client, 1));
     /* One byte more, and the connection is of no more use: the rest cannot be told from a line. */
     client_send_bytes(client, " ", 1);
     client_send_bytes(client, line, 65536);

@@ -224,15 +224,18 @@ void client_expect_end(struct client *client)
     ck_assert_msg(client->ended, "the daemon keeps the connection open");
 }
 
+static bool answers(const struct message *message, json_int_t id)
+{
+    const json_t *given = json_object_get(message->value, "id");
+    return json_is_integer(given) && json_integer_value(given) == id;
+}
+
 static struct message *find_answer(const struct client *client, json_int_t id)
 {
-    struct message *message;
-    TAILQ_FOREACH(message, &client->waiting, in_client) {
-        const json_t *given = json_object_get(message->value, "id");
-        if (json_is_integer(given) && json_integer_value(given) == id)
-            return message;
-    }
-    return NULL;
+    struct message *message = TAILQ_FIRST(&client->waiting);
+    while (message && !answers(message, id))
+        message = TAILQ_NEXT(message, in_client);
+    return message;
 }
 
 json_t *client_answer_within(struct client *client, json_int_t id, int64_t ms)
