@@ -172,10 +172,11 @@ static void answer_claim(struct memory_sink *sink, const struct question *questi
                          struct answer *answer)
 {
     const struct claim *claim = find_claim(sink, question->company, question->key);
-    if (!claim && !add_claim(sink, question->company, question->key, question->request_sha256,
-                             question->run_id))
+    if (!claim && add_claim(sink, question->company, question->key, question->request_sha256,
+                            question->run_id))
+        claim = &sink->claims[sink->claim_count - 1];
+    if (!claim)
         return;
-    claim = find_claim(sink, question->company, question->key);
     memcpy(answer->holder, claim->run_id, sizeof(answer->holder));
     answer->same_request = strcmp(claim->request_sha256, question->request_sha256) == 0;
     answer->claim = strcmp(claim->run_id, question->run_id) == 0 ? SINK_CLAIMED : SINK_CLAIM_TAKEN;

@@ -13,7 +13,7 @@
             ".byte 0\n"                                  \
             ".size " #symbol ", . - " #symbol "\n"       \
             ".popsection\n");                            \
-    extern const char symbol[] __attribute__((visibility("hidden")))
+    extern const char(symbol)[] __attribute__((visibility("hidden")))
 
 EMBED(sqlite_001_ledger, "sinks/sqlite/001_ledger.sql");
 EMBED(postgres_001_ledger, "sinks/postgres/001_ledger.sql");

@@ -103,10 +103,8 @@ static char *made_sql(enum statement statement)
 
 static int prepare(struct sqlite_store *store, enum statement statement)
 {
-    AR_AUTO_FREE char *made = NULL;
-    const char *sql = statement_sql[statement];
-    if (!sql)
-        sql = made = made_sql(statement);
+    AR_AUTO_FREE char *made = statement_sql[statement] ? NULL : made_sql(statement);
+    const char *sql = made ? made : statement_sql[statement];
     if (!sql)
         return SQLITE_NOMEM;
     return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,

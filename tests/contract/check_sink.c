@@ -114,11 +114,11 @@ END_TEST
 START_TEST(test_conflict_stores_nothing)
 {
     struct ledger ledger;
-    struct records_chain chain, rival, late;
+    struct records_chain chain, rival;
     ledger_begin(&ledger, (enum ledger_kind)_i, server);
     records_begin(&chain, 2);
     ledger_grow(&ledger, &chain, 2);
-    rival = late = chain; /* two that believe to be the same writer */
+    rival = chain; /* two that believe to be the same writer */
     rival.random = 77;
     rival.ids.last_ms += 1000;
     struct sink_head head = ledger_chain_head(&chain), wrong = head;

@@ -231,6 +231,8 @@ START_TEST(test_store_without_schema)
     ck_assert_int_eq(schema_init(url, &applied, message), 0);
     append_at_last(&ledger, &head, record);
     record_free(record);
+    sink_close(ledger.sink);
+    ledger.sink = NULL;
     if (_i == LEDGER_SQLITE)
         (void)unlink(url + strlen("sqlite:"));
     ledger_end(&ledger);

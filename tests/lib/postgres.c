@@ -65,13 +65,14 @@ static void use_newest(const char *pattern, struct postgres_server *server)
     globfree(&found);
 }
 
-/* What pg_config says, for systems with another layout than Debian's. */
+/* For systems with another layout than Debian's. */
 static void use_path(struct postgres_server *server)
 {
-    AR_AUTO_FREE char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
+    const char *given = getenv("PATH");
+    AR_AUTO_FREE char *path = given ? strdup(given) : NULL;
     char *rest = path;
     char *folder;
-    while (path && (folder = strsep(&rest, ":")))
+    while (rest && (folder = strsep(&rest, ":")))
         if (!server->programs[0] && has_server(folder))
             (void)snprintf(server->programs, sizeof(server->programs), "%s", folder);
 }
