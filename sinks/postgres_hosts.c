@@ -25,7 +25,7 @@ struct lookup {
     char *hosts, *ports;
     /* Written by the thread: */
     char *host, *hostaddr, *port;
-    size_t addresses;
+    size_t addresses; /* atomic, written last */
 };
 
 struct postgres_hosts {
@@ -119,7 +119,7 @@ static void *thread_main(void *context)
     for (size_t i = 0; i < AR_COUNT(streams); i++)
         if (!streams[i] || fclose(streams[i]) != 0)
             whole = false;
-    lookup->addresses = whole ? lists.count : 0;
+    __atomic_store_n(&lookup->addresses, whole ? lists.count : 0, __ATOMIC_RELEASE);
     uint64_t one = 1;
     ssize_t written = write(lookup->wake, &one, sizeof(one));
     (void)written; /* it cannot fail: the counter is 0 */
@@ -213,9 +213,10 @@ static void woken(evutil_socket_t fd, short what, void *context)
     (void)what;
     struct postgres_hosts *hosts = context;
     const struct lookup *lookup = hosts->lookup;
+    size_t addresses = __atomic_load_n(&lookup->addresses, __ATOMIC_ACQUIRE);
     const struct postgres_hosts_lists lists = {
         .host = lookup->host, .hostaddr = lookup->hostaddr, .port = lookup->port};
-    hosts->done(hosts->context, lookup->addresses > 0 ? &lists : NULL);
+    hosts->done(hosts->context, addresses > 0 ? &lists : NULL);
 }
 
 static int connect_to_loop(struct postgres_hosts *hosts, struct event_base *base)
