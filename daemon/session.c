@@ -35,7 +35,9 @@ struct session {
     struct peer_client client;
     struct frame_reader reader;
     struct evbuffer *output;
-    struct event *readable, *writable, *resume;
+    struct event *readable, *writable;
+    struct deadline
+        resume; /* in the next turn: what is active in this one would hold up the others */
     struct deadline stall;
     TAILQ_HEAD(pending_list, pending) pending;
     int64_t pending_count;
@@ -61,7 +63,7 @@ static void update_reading(struct session *session)
         if (event_add(session->readable, NULL) != 0)
             session_close(session);
         else
-            event_active(session->resume, EV_TIMEOUT, 1);
+            deadline_start(&session->resume, 0);
     } else if (!wants_input(session) && reading) {
         (void)event_del(session->readable);
     }
@@ -138,15 +140,13 @@ static void session_serve(struct session *session)
         return;
     session->unserved = served == SESSION_TURN_LINES;
     if (session->unserved)
-        event_active(session->resume, EV_TIMEOUT, 1);
+        deadline_start(&session->resume, 0);
     update_reading(session);
     close_if_served(session);
 }
 
-static void resume_serving(evutil_socket_t fd, short what, void *context)
+static void resume_serving(void *context)
 {
-    (void)fd;
-    (void)what;
     session_serve(context);
 }
 
@@ -184,12 +184,12 @@ static int make_parts(struct session *session)
     session->output = evbuffer_new();
     session->readable = event_new(base, session->fd, EV_READ | EV_PERSIST, read_some, session);
     session->writable = event_new(base, session->fd, EV_WRITE | EV_PERSIST, write_some, session);
-    session->resume = event_new(base, -1, 0, resume_serving, session);
-    if (!session->output || !session->readable || !session->writable || !session->resume)
+    if (!session->output || !session->readable || !session->writable)
         return -ENOMEM;
     if (event_add(session->readable, NULL) != 0)
         return -ENOMEM;
-    return deadline_init(&session->stall, base, stalled, session);
+    int rc = deadline_init(&session->resume, base, resume_serving, session);
+    return rc == 0 ? deadline_init(&session->stall, base, stalled, session) : rc;
 }
 
 int session_open(struct listener *listener, struct line *line, int fd,
@@ -219,7 +219,7 @@ void session_close(struct session *session)
     session->closed = true;
     (void)event_del(session->readable);
     (void)event_del(session->writable);
-    (void)event_del(session->resume);
+    deadline_stop(&session->resume);
     deadline_stop(&session->stall);
     while ((pending = TAILQ_FIRST(&session->pending))) {
         TAILQ_REMOVE(&session->pending, pending, in_session);
@@ -233,13 +233,12 @@ void session_close(struct session *session)
 void session_bury(struct session *session)
 {
     frame_free(&session->reader);
+    deadline_free(&session->resume);
     deadline_free(&session->stall);
     if (session->readable)
         event_free(session->readable);
     if (session->writable)
         event_free(session->writable);
-    if (session->resume)
-        event_free(session->resume);
     if (session->output)
         evbuffer_free(session->output);
     (void)close(session->fd);
@@ -317,7 +316,7 @@ void session_answer(struct pending *pending, char *line, size_t length)
         free(line);
     update_reading(session);
     if (!session->closed && session->input_ended)
-        event_active(session->resume, EV_TIMEOUT, 1);
+        deadline_start(&session->resume, 0);
 }
 
 const struct peer_client *session_client(const struct session *session)

@@ -7,6 +7,7 @@
 #include "tests/e2e/e2e.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 START_TEST(test_half_closed_client_gets_its_answers)
@@ -48,8 +49,10 @@ START_TEST(test_last_line_behind_many_notifications)
         length += sizeof(notification) - 1;
     }
     memcpy(text + length, request, sizeof(request));
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGSTOP), 0); /* so that all of it is there at once */
     client_send_bytes(client, text, length + sizeof(request) - 1);
     client_finish_sending(client);
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGCONT), 0);
     AR_AUTO_JSON json_t *status = client_result(client, 1);
     ck_assert_ptr_nonnull(status);
     client_expect_end(client);
