@@ -137,7 +137,7 @@ static void cancel(struct races *races, size_t index)
     races->all[index].cancels++;
     races->cancels_owed++;
     client_request(races->main, CANCEL_BASE + races->next_cancel++, "cancel",
-                   json_pack("{s:I}", "request_id", (json_int_t)(index + 1)));
+                   json_pack("{s:I}", "request_id", (json_int_t)index + 1));
 }
 
 /* By its run id, which is known when it has said something. */

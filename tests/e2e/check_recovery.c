@@ -46,6 +46,12 @@ static void expect_rows(const struct daemon *daemon, size_t count, enum reason r
     "{'stream': true, 'grant': {'limits': {'wall_ms': 60000, 'processes': 16, " \
     "'memory_bytes': 33554432}}}"
 
+static bool survivor_lives(void *context)
+{
+    (void)context;
+    return processes_marked("survives-daemon") > 0;
+}
+
 START_TEST(a_run_that_is_cut_off_is_interrupted_once)
 {
     struct daemon_options options = {0};
@@ -54,11 +60,11 @@ START_TEST(a_run_that_is_cut_off_is_interrupted_once)
     client_request(
         client, 1, "run",
         client_params("bash",
-                      "(setsid bash -c 'trap \"\" TERM HUP; sleep 100' survives-daemon &)"
-                      "; echo up; sleep 100",
+                      "(setsid bash -c 'trap \"\" TERM HUP; exec -a survives-daemon sleep "
+                      "100' &); echo up; sleep 100",
                       SANDBOXED));
     await_output(client, 1);
-    ck_assert_uint_gt(processes_marked("survives-daemon"), 0);
+    ck_assert(processes_wait(survivor_lives, NULL, WAIT_MS));
     daemon_kill9(daemon);
     daemon_expect_nothing(daemon, 2000);
     ck_assert_uint_eq(processes_marked("survives-daemon"), 0);
