@@ -223,13 +223,14 @@ define build_config
 #endif
 endef
 
-same = $(and $(findstring x$1x,x$2x),$(findstring x$2x,x$1x))
+# A file that takes its new text only if that differs, so that nothing is made again for nothing.
+take_if_new = if cmp -s $1.new $1; then rm $1.new; else mv $1.new $1; fi
 
 $(BUILD)/generated $(BUILD)/lib:
 	@mkdir -p $@
 
 $(BUILD)/generated/build_config.h: $(BUILD)/config.mk FORCE | $(BUILD)/generated
-	@$(if $(call same,$(build_config),$(file <$@)),:,$(file >$@,$(build_config)))
+	@$(file >$@.new,$(build_config))$(call take_if_new,$@)
 
 # ---- compiling ------------------------------------------------------------------------------------
 
@@ -244,7 +245,7 @@ $(call objects,$(call sources,sinks)): $(wildcard sinks/postgres/*.sql sinks/sql
 # The list of members is a file, so that a source that went away leaves the library too.
 define library
 $(BUILD)/lib/$1.members: FORCE | $(BUILD)/lib
-	@$$(if $$(call same,$1: $$(call sources,$1),$$(file <$$@)),:,$$(file >$$@,$1: $$(call sources,$1)))
+	@$$(file >$$@.new,$1: $$(call sources,$1))$$(call take_if_new,$$@)
 
 $(BUILD)/lib/lib$1.a: $(call objects,$(call sources,$1)) $(BUILD)/lib/$1.members
 	$$(call say,AR,$$@)
