@@ -414,7 +414,8 @@ START_TEST(test_cancel)
         AR_AUTO_FREE char *id_text = unit_quote(cases[i].id_text);
         struct cancel_request cancel;
         struct fault fault = {0};
-        ck_assert_int_eq(cancel_request_parse(params, &cancel, &fault), cases[i].problem != PROBLEM_NONE);
+        ck_assert_int_eq(cancel_request_parse(params, &cancel, &fault),
+                         cases[i].problem != PROBLEM_NONE);
         ck_assert_int_eq(fault.problem, cases[i].problem);
         ck_assert_str_eq(fault.path, cases[i].path);
         ck_assert_str_eq(cancel.run_id, cases[i].run_id);
