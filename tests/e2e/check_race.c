@@ -72,23 +72,33 @@ static void copy_word(char *out, size_t room, const json_t *object, const char *
     (void)snprintf(out, room, "%s", word);
 }
 
-static void take_answer(struct races *races, json_int_t id, const json_t *result)
+static void take_cancel(struct races *races, size_t cancel, const json_t *result)
 {
-    ck_assert_ptr_nonnull(result);
-    if (id >= CANCEL_BASE) {
-        struct race *race = &races->all[races->cancel_of[id - CANCEL_BASE]];
-        race->cancelled = race->cancelled || json_is_true(json_object_get(result, "cancelled"));
-        race->cancels--;
-        races->cancels_owed--;
-        return;
-    }
-    struct race *race = &races->all[id - 1];
-    ck_assert_msg(!race->reason[0], "run %lld is answered twice", (long long)id);
+    struct race *race = &races->all[races->cancel_of[cancel]];
+    race->cancelled = race->cancelled || json_is_true(json_object_get(result, "cancelled"));
+    race->cancels--;
+    races->cancels_owed--;
+}
+
+static void take_end(struct races *races, size_t index, const json_t *result)
+{
+    ck_assert_uint_lt(index, AR_COUNT(races->all));
+    struct race *race = &races->all[index];
+    ck_assert_msg(!race->reason[0], "run %zu is answered twice", index + 1);
     copy_word(race->reason, sizeof race->reason, result, "reason");
     if (!race->run_id[0])
         copy_word(race->run_id, sizeof race->run_id, result, "run_id");
     ck_assert_str_eq(json_string_value(json_object_get(result, "run_id")), race->run_id);
     races->answered++;
+}
+
+static void take_answer(struct races *races, json_int_t id, const json_t *result)
+{
+    ck_assert_ptr_nonnull(result);
+    if (id >= CANCEL_BASE)
+        take_cancel(races, (size_t)(id - CANCEL_BASE), result);
+    else
+        take_end(races, (size_t)id - 1, result);
 }
 
 /* Takes one message of the main connection; false when none comes within ms. */
