@@ -82,7 +82,10 @@ static void take_cancel(struct races *races, size_t cancel, const json_t *result
 
 static void take_end(struct races *races, size_t index, const json_t *result)
 {
-    ck_assert_uint_lt(index, AR_COUNT(races->all));
+    if (index >= AR_COUNT(races->all)) {
+        ck_abort_msg("an answer to a run that was never asked for");
+        return; /* for analyzers, which do not know that it aborts */
+    }
     struct race *race = &races->all[index];
     ck_assert_msg(!race->reason[0], "run %zu is answered twice", index + 1);
     copy_word(race->reason, sizeof race->reason, result, "reason");
