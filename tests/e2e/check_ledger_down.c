@@ -5,9 +5,9 @@
  * with the true status, and the row is there, once, when the ledger is back. While it is known to be
  * down no code is dispatched.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
 #include "tests/lib/postgres.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -321,31 +321,18 @@ END_TEST
 
 /* ---- main --------------------------------------------------------------------------------------- */
 
-static TCase *new_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("ledger down");
-    TCase *postgres = new_case(suite, "postgres");
+    TCase *postgres = e2e_case(suite, "postgres");
     tcase_add_test(postgres, a_database_that_stops_in_a_run);
     tcase_add_test(postgres, a_database_that_comes_and_goes);
     tcase_add_test(postgres, a_database_that_stands_still);
-    TCase *sqlite = new_case(suite, "sqlite");
+    TCase *sqlite = e2e_case(suite, "sqlite");
     tcase_add_test(sqlite, a_ledger_file_that_is_moved_away);
     tcase_add_test(sqlite, a_ledger_file_that_is_locked);
     tcase_add_test(sqlite, runs_can_be_kept_while_it_is_down);
-    TCase *journal = new_case(suite, "journal");
+    TCase *journal = e2e_case(suite, "journal");
     tcase_add_test(journal, a_journal_whose_disk_is_full);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

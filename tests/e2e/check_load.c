@@ -2,9 +2,9 @@
  * check_load.c - many runs: each answered once and recorded once, and the daemon is as small after
  * them as before.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
 #include "tests/lib/postgres.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -142,7 +142,7 @@ START_TEST(a_thousand_runs_leave_nothing)
     long end_kb = resident_kb(daemon);
     (void)fprintf(stderr, "resident: %ld KiB after %d runs, %ld KiB after %d\n", warm_kb, WARM,
                   end_kb, RUNS);
-    ck_assert_int_le(end_kb, warm_kb + MAY_GROW_KB);
+    ck_assert_int_le(end_kb, warm_kb + MAY_GROW_KB + E2E_SANITIZER_KB);
     ck_assert_msg(processes_wait(is_as_before, &watch, 5000), "%zu descriptors before, %zu after",
                   watch.descriptors, open_descriptors(daemon));
     expect_each_once(daemon, SLOTS + RUNS);
@@ -244,18 +244,12 @@ END_TEST
 
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("load");
-    TCase *tcase = tcase_create("load");
+    TCase *tcase = e2e_case(suite, "load");
     tcase_set_timeout(tcase, 180);
     tcase_add_test(tcase, a_thousand_runs_leave_nothing);
     tcase_add_test(tcase, sandboxes_leave_nothing);
     tcase_add_test(tcase, bad_ends_leave_nothing);
     tcase_add_test(tcase, a_fresh_program_can_be_started);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

@@ -4,8 +4,8 @@
  * Real daemon, real sandboxes. After every run there is one row that says what the answer said, and
  * nothing of the run lives.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <poll.h>
@@ -18,12 +18,6 @@ static int64_t timed_run(struct client *client, json_t *params, json_t **result)
     int64_t start = processes_now_ms();
     *result = client_call(client, "run", params);
     return processes_now_ms() - start;
-}
-
-static const char *text_of(const json_t *result, const char *stream)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(result, stream), "text"));
-    return text ? text : "";
 }
 
 /* ---- how code ends ---------------------------------------------------------------------------- */
@@ -115,7 +109,7 @@ START_TEST(output_is_cut_at_its_cap)
     for (size_t i = 0; i < AR_COUNT(codes); i++) {
         AR_AUTO_JSON json_t *result =
             run_shell(client, codes[i].code, "{'grant': {'limits': {'output_bytes': 100000}}}");
-        size_t got = strlen(text_of(result, "stdout")) + strlen(text_of(result, "stderr"));
+        size_t got = strlen(e2e_text(result, "stdout")) + strlen(e2e_text(result, "stderr"));
         client_expect(result, codes[i].over ? "limit_exceeded" : "succeeded",
                       codes[i].over ? "output" : "exit_zero");
         if (codes[i].over)
@@ -250,7 +244,7 @@ START_TEST(no_byte_of_the_output_is_lost)
         AR_AUTO_JSON json_t *answer = client_answer_within(client, id, 60000);
         const json_t *result = json_object_get(answer, "result");
         client_expect(result, "succeeded", "exit_zero");
-        ck_assert_uint_eq(strlen(text_of(result, "stdout")), 307200);
+        ck_assert_uint_eq(strlen(e2e_text(result, "stdout")), 307200);
     }
     rows_expect(daemon_ledger(daemon), (size_t)(count + sandboxed));
     client_disconnect(client);
@@ -260,30 +254,17 @@ END_TEST
 
 /* ---- main ------------------------------------------------------------------------------------- */
 
-static TCase *new_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("process");
-    TCase *ends = new_case(suite, "ends");
+    TCase *ends = e2e_case(suite, "ends");
     tcase_add_test(ends, an_exit_code_is_only_ever_an_exit_code);
     tcase_add_test(ends, the_wall_clock_ends_everything);
     tcase_add_test(ends, output_is_cut_at_its_cap);
     tcase_add_test(ends, memory_is_told_by_the_kernel);
     tcase_add_test(ends, memory_is_told_by_the_kernel_whatever_the_provider_says);
-    TCase *pipes = new_case(suite, "pipes");
+    TCase *pipes = e2e_case(suite, "pipes");
     tcase_add_test(pipes, a_run_ends_with_its_main_process);
     tcase_add_test(pipes, no_byte_of_the_output_is_lost);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

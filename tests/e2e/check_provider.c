@@ -4,8 +4,8 @@
  * One daemon for each fault of the fake provider (tests/tools/fake_provider.c). After every run there
  * is one row that says what the answer said, and nothing of the run lives.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <poll.h>
@@ -26,12 +26,6 @@ static int64_t timed_run(struct client *client, json_t *params, json_t **result)
     int64_t start = processes_now_ms();
     *result = client_call(client, "run", params);
     return processes_now_ms() - start;
-}
-
-static const char *text_of(const json_t *result, const char *stream)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(result, stream), "text"));
-    return text ? text : "";
 }
 
 /* ---- faults of providers ---------------------------------------------------------------------- */
@@ -137,7 +131,7 @@ START_TEST(an_executor_that_is_killed_takes_no_other_along)
     AR_AUTO_JSON json_t *well = client_result(client, 1);
     client_expect(killed, "timed_out", "wall_clock");
     client_expect(well, "succeeded", "exit_zero");
-    ck_assert_str_eq(text_of(well, "stdout"), "done");
+    ck_assert_str_eq(e2e_text(well, "stdout"), "done");
     client_disconnect(client);
     daemon_free(daemon);
 }
@@ -156,7 +150,7 @@ START_TEST(what_leaves_a_provider_is_killed)
         int64_t took = timed_run(client, fake_params("well", codes[i], WALL), &result);
         count_below(daemon, 1);
         client_expect(result, "succeeded", "exit_zero");
-        ck_assert_str_eq(text_of(result, "stdout"), "a");
+        ck_assert_str_eq(e2e_text(result, "stdout"), "a");
         ck_assert_int_lt(took, 400); /* nobody waits for pipes that nobody will write to */
         rows_expect_result(daemon_ledger(daemon), result);
     }
@@ -167,28 +161,15 @@ END_TEST
 
 /* ---- main ------------------------------------------------------------------------------------- */
 
-static TCase *new_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("provider");
-    TCase *faults = new_case(suite, "faults");
+    TCase *faults = e2e_case(suite, "faults");
     tcase_add_loop_test(faults, a_provider_that_breaks_the_contract_fails_its_run_only, 0,
                         AR_COUNT(provider_faults));
-    TCase *others = new_case(suite, "others");
+    TCase *others = e2e_case(suite, "others");
     tcase_add_test(others, a_provider_that_serves_once_serves_all_the_same);
     tcase_add_test(others, an_executor_that_is_killed_takes_no_other_along);
     tcase_add_test(others, what_leaves_a_provider_is_killed);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

@@ -5,8 +5,8 @@
  * happens around that moment, by chance from a seed ($AUDITRUN_SEED; printed). Whatever comes first, a
  * run has one end: answer and row agree, and `cancel` says true only if the row says cancelled.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
-#include "tests/lib/traffic.h"
 #include "tests/unit/unit.h"
 
 #include <poll.h>
@@ -357,18 +357,12 @@ END_TEST
 
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("race");
-    TCase *tcase = tcase_create("race");
+    TCase *tcase = e2e_case(suite, "race");
     tcase_set_timeout(tcase, 180);
     tcase_add_test(tcase, a_run_has_one_end_whatever_comes_together);
     tcase_add_test(tcase, an_id_that_is_used_again_cancels_the_run_that_has_it);
     tcase_add_test(tcase, only_the_client_that_started_a_run_cancels_it);
     tcase_add_test(tcase, an_end_of_the_daemon_is_no_second_end_of_a_run);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

@@ -5,8 +5,8 @@
  * without an end becomes `interrupted`, each kept record is appended late, and a damaged journal is
  * never started over in silence. (What the ledger does meanwhile is in check_ledger_down.c.)
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -360,33 +360,20 @@ END_TEST
 
 /* ---- main --------------------------------------------------------------------------------------- */
 
-static TCase *new_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("recovery");
-    TCase *killed = new_case(suite, "killed");
+    TCase *killed = e2e_case(suite, "killed");
     tcase_add_test(killed, a_run_that_is_cut_off_is_interrupted_once);
     tcase_add_test(killed, many_runs_that_are_cut_off_are_interrupted_once_each);
     tcase_add_test(killed, the_next_start_sweeps);
-    TCase *told = new_case(suite, "told to go");
+    TCase *told = e2e_case(suite, "told to go");
     tcase_add_test(told, a_daemon_that_is_told_to_go_lets_its_runs_end);
     tcase_add_test(told, a_daemon_that_has_waited_long_enough_stops_its_runs);
-    TCase *journal = new_case(suite, "journal");
+    TCase *journal = e2e_case(suite, "journal");
     tcase_add_test(journal, kept_records_survive_the_end_of_the_daemon);
     tcase_add_test(journal, a_torn_tail_is_cut_off);
     tcase_add_test(journal, damage_in_the_middle_stops_the_start);
     tcase_add_test(journal, a_journal_has_one_daemon);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

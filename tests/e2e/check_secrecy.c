@@ -6,9 +6,9 @@
  * leaves anywhere is searched for them: the files of its folder (SQLite ledger and its write-ahead log,
  * journal, log at the level debug), a dump of PostgreSQL, and every answer that is an error.
  */
+#include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
 #include "tests/lib/postgres.h"
-#include "tests/lib/traffic.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -292,19 +292,12 @@ END_TEST
 
 int main(void)
 {
-    traffic_begin();
     Suite *suite = suite_create("secrecy");
-    TCase *tcase = tcase_create("secrecy");
-    tcase_set_timeout(tcase, 120);
+    TCase *tcase = e2e_case(suite, "secrecy");
     tcase_add_test(tcase, the_search_finds_a_canary);
     tcase_add_test(tcase, nothing_of_the_code_is_kept);
     tcase_add_test(tcase, nothing_of_the_code_is_in_the_database);
     tcase_add_test(tcase, nothing_that_a_provider_says_is_kept);
     tcase_add_test(tcase, nothing_of_the_code_is_in_the_journal);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner) + traffic_check();
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return e2e_run(suite);
 }

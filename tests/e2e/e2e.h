@@ -16,15 +16,26 @@
 
 #define E2E_TIMEOUT_S 120
 
-/* Runs the tests (the list ends with NULL), then holds their traffic against the schemas. */
-static inline int e2e_main(const char *name, const TTest **const *tests)
+/* What memory may grow by beside what a test allows: the address sanitizer keeps for a while what was
+ * freed. Without it, nothing. */
+#ifdef __SANITIZE_ADDRESS__
+#    define E2E_SANITIZER_KB (1 << 20)
+#else
+#    define E2E_SANITIZER_KB 0
+#endif
+
+/* A new case of the suite, with time enough for a busy machine. */
+static inline TCase *e2e_case(Suite *suite, const char *name)
 {
-    Suite *suite = suite_create(name);
     TCase *tcase = tcase_create(name);
     tcase_set_timeout(tcase, E2E_TIMEOUT_S);
-    for (; *tests; tests++)
-        tcase_add_test(tcase, **tests);
     suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+/* Runs the suite, then holds its traffic against the schemas; what main() returns. */
+static inline int e2e_run(Suite *suite)
+{
     SRunner *runner = srunner_create(suite);
     traffic_begin();
     srunner_run_all(runner, CK_ENV);
@@ -33,6 +44,16 @@ static inline int e2e_main(const char *name, const TTest **const *tests)
     srunner_free(runner);
     int traffic = traffic_check();
     return failed == 0 && (traffic == 0 || ran == 0) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Runs the tests (the list ends with NULL) as one case. */
+static inline int e2e_main(const char *name, const TTest **const *tests)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = e2e_case(suite, name);
+    for (; *tests; tests++)
+        tcase_add_test(tcase, **tests);
+    return e2e_run(suite);
 }
 
 /* Configuration: the fake executor in place of the namespace one, and more; malloc'd. */
@@ -60,13 +81,17 @@ static inline struct daemon *e2e_fake_daemon(const char *more)
     return e2e_daemon(config);
 }
 
-/* A result's stdout, as text; borrowed. */
-static inline const char *e2e_stdout(const json_t *result)
+/* What a result has of a stream ("stdout", "stderr"), as text; borrowed. */
+static inline const char *e2e_text(const json_t *result, const char *stream)
 {
-    const char *text =
-        json_string_value(json_object_get(json_object_get(result, "stdout"), "text"));
+    const char *text = json_string_value(json_object_get(json_object_get(result, stream), "text"));
     ck_assert_ptr_nonnull(text);
     return text;
+}
+
+static inline const char *e2e_stdout(const json_t *result)
+{
+    return e2e_text(result, "stdout");
 }
 
 /* An integer of `status`: in the member, or in member.inner. */
