@@ -268,7 +268,9 @@ static void probe_answered(void *context, struct envelope *envelope, const char 
                  executor->envelope.language_count, executor->envelope.sha256);
         tend_later(executor);
     } else {
-        log_error("executor %s proves nothing and gets no runs: %s", executor->config->name, why);
+        log_error("executor %s proves nothing and gets no runs: %s; run \"%s ... capabilities\" to "
+                  "see why",
+                  executor->config->name, why, executor->config->program);
     }
     executor->answered(executor->answer_context);
 }
