@@ -17,7 +17,7 @@
 
 #define CGROUP_PATH_BYTES 512
 #define CGROUP_PREFIX     "auditrund."
-/* How long the start waits for the processes of a killed daemon to end. */
+/* How long the start waits for the processes of a killed daemon to end, and the end for its own. */
 #define CGROUP_STALE_TRIES    200
 #define CGROUP_STALE_PAUSE_MS 5
 /* Launcher and first process of the sandbox are in the leaf too. */
@@ -140,8 +140,8 @@ static void kill_process(void *context, pid_t pid)
     (void)kill(pid, SIGKILL);
 }
 
-/* At the daemon's start only, which waits a little for what it has killed: a group can be removed when
- * its last process has ended. */
+/* At the daemon's start and end only, which wait a little for what they have killed: a group can be
+ * removed when its last process has ended. */
 static void remove_group(int parent, const char *name)
 {
     AR_AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -244,8 +244,8 @@ void cgroup_root_free(struct cgroup_root *root)
     if (!root)
         return;
     for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
-        if (root->path[i][0])
-            (void)rmdir(root->path[i]);
+        if (root->path[i][0]) /* with leaves whose last process was still ending */
+            remove_daemon_group(AT_FDCWD, root->path[i]);
     free(root);
 }
 
