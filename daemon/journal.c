@@ -245,11 +245,22 @@ const char *journal_writer(const struct journal *journal)
     return journal->writer;
 }
 
-void journal_set_writer(struct journal *journal, const char *writer)
+static int make_writer(struct journal *journal)
 {
-    memcpy(journal->writer, writer, strnlen(writer, UUID7_TEXT_BYTES - 1));
-    if (!give(journal, JOURNAL_WRITER, writer, NULL, NULL, NULL))
+    uint8_t random[10];
+    struct uuid7_generator generator = {0};
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return -EIO;
+    uuid7_next(&generator, (uint64_t)time(NULL) * 1000, random, journal->writer);
+    return 0;
+}
+
+int journal_renew_writer(struct journal *journal)
+{
+    int rc = make_writer(journal);
+    if (rc == 0 && !give(journal, JOURNAL_WRITER, journal->writer, NULL, NULL, NULL))
         log_error("no memory to note the new writer in the journal");
+    return rc;
 }
 
 struct record *journal_next_left(struct journal *journal)
@@ -323,18 +334,6 @@ static int collect_left(void *context, const struct journal_entry *entry)
     return 0;
 }
 
-static int make_writer(struct journal *journal)
-{
-    uint8_t random[10];
-    struct uuid7_generator generator = {0};
-    if (journal->writer[0])
-        return 0;
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return -EIO;
-    uuid7_next(&generator, (uint64_t)time(NULL) * 1000, random, journal->writer);
-    return 0;
-}
-
 static int start_thread(struct journal *journal)
 {
     sigset_t all, before;
@@ -352,7 +351,7 @@ static int read_left(struct journal *journal)
     if (!journal->left)
         return -ENOMEM;
     int rc = journal_entries_each(&journal->entries, collect_left, journal);
-    if (rc == 0)
+    if (rc == 0 && !journal->writer[0])
         rc = make_writer(journal);
     memcpy(journal->noted_writer, journal->writer, sizeof journal->noted_writer);
     if (rc == 0)

@@ -23,8 +23,9 @@ void journal_free(struct journal *journal);
 
 /* The writer's id of this journal. */
 const char *journal_writer(const struct journal *journal);
-/* Another identity from now on (durable before done). */
-void journal_set_writer(struct journal *journal, const char *writer);
+/* Makes another identity from now on (durable before what is noted after it). 0 or -EIO: no random
+ * bytes. */
+int journal_renew_writer(struct journal *journal) AR_MUST_CHECK;
 
 /* Records that a former daemon left behind, intents without an end and kept ones; each is handed out
  * once and then owned by the caller. NULL when there are no more. */

@@ -19,7 +19,6 @@
 #include "daemon/log.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #define LEDGER_RETRY_MIN_MS 50
 #define LEDGER_RETRY_MAX_MS 2000
@@ -163,17 +162,13 @@ static void batch_refused(struct ledger *ledger, size_t bad)
  * chain is theirs; we go on under a name of our own. */
 static void take_new_writer(struct ledger *ledger)
 {
-    uint8_t random[10];
-    struct uuid7_generator generator = {0};
-    char former[UUID7_TEXT_BYTES];
-    memcpy(former, ledger->writer, sizeof former);
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    struct journal *journal = ledger->line->journal;
+    if (journal_renew_writer(journal) < 0)
         log_fatal("no random bytes for a writer's id");
-    uuid7_next(&generator, (uint64_t)time(NULL) * 1000, random, ledger->writer);
     log_error("another daemon writes under our writer's id %s (a copied state directory?): going "
               "on as %s",
-              former, ledger->writer);
-    journal_set_writer(ledger->line->journal, ledger->writer);
+              ledger->writer, journal_writer(journal));
+    memcpy(ledger->writer, journal_writer(journal), sizeof ledger->writer);
     ledger->head = (struct sink_head){0};
     memcpy(ledger->head.hash, digest_zero, DIGEST_HEX_BYTES);
 }

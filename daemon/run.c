@@ -139,19 +139,14 @@ static void leave_line(struct run *run)
     event_active(run->line->bury, EV_TIMEOUT, 1);
 }
 
-/* The run's end when it was stopped before it was at a provider. */
-static enum reason stop_reason(enum run_stop stop)
+enum reason run_stop_reason(enum run_stop cause)
 {
-    switch (stop) {
-    case RUN_STOP_CANCELLED:
-        return REASON_CLIENT_CANCELLED;
-    case RUN_STOP_GONE:
-        return REASON_CLIENT_GONE;
-    case RUN_STOP_SHUTDOWN:
-        return REASON_SHUTDOWN;
-    default:
-        return REASON_NONE;
-    }
+    static const enum reason reasons[] = {
+        [RUN_STOP_NONE] = REASON_NONE,        [RUN_STOP_WALL] = REASON_WALL_CLOCK,
+        [RUN_STOP_OUTPUT] = REASON_OUTPUT,    [RUN_STOP_CANCELLED] = REASON_CLIENT_CANCELLED,
+        [RUN_STOP_GONE] = REASON_CLIENT_GONE, [RUN_STOP_SHUTDOWN] = REASON_SHUTDOWN,
+    };
+    return reasons[cause];
 }
 
 /* The one function that moves a run: to the next state whose stage is not skipped. */
@@ -162,7 +157,7 @@ static void run_move(struct run *run, enum run_state to)
     if (run->has_place && to >= RUN_ENDED)
         queue_release(run);
     if (run->stop && !run_has_ended(run) && to < RUN_ENDED)
-        run_end(run, stop_reason(run->stop));
+        run_end(run, run_stop_reason(run->stop));
     while (stages[to].skipped && run_has_ended(run))
         to++;
     run->state = to;

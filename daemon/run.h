@@ -165,6 +165,8 @@ void run_start(struct run *run);
 /* Asks that the run stop. True if it will end with this cause; false when it has ended already or
  * something else stopped it first. */
 bool run_stop(struct run *run, enum run_stop cause);
+/* How a run ends that was stopped for this cause. */
+enum reason run_stop_reason(enum run_stop cause);
 
 /* For stages before RUN_ENDED: the run's end is decided. */
 void run_end(struct run *run, enum reason reason);

@@ -17,16 +17,6 @@
 #include "daemon/log.h"
 #include "daemon/run_record.h"
 
-static enum reason stop_reason(enum run_stop stop)
-{
-    static const enum reason reasons[] = {
-        [RUN_STOP_NONE] = REASON_NONE,        [RUN_STOP_WALL] = REASON_WALL_CLOCK,
-        [RUN_STOP_OUTPUT] = REASON_OUTPUT,    [RUN_STOP_CANCELLED] = REASON_CLIENT_CANCELLED,
-        [RUN_STOP_GONE] = REASON_CLIENT_GONE, [RUN_STOP_SHUTDOWN] = REASON_SHUTDOWN,
-    };
-    return reasons[stop];
-}
-
 static enum reason limit_reason(enum limit limit)
 {
     switch (limit) {
@@ -62,7 +52,7 @@ static enum reason report_reason(const struct report *report)
 static enum reason decide(const struct run *run)
 {
     if (run->stop)
-        return stop_reason(run->stop);
+        return run_stop_reason(run->stop);
     if (run->memory_exceeded)
         return REASON_MEMORY;
     if (run->reported)
