@@ -16,7 +16,10 @@
     extern const char(symbol)[] __attribute__((visibility("hidden")))
 
 EMBED(sqlite_001_ledger, "sinks/sqlite/001_ledger.sql");
-EMBED(postgres_001_ledger, "sinks/postgres/001_ledger.sql");
+EMBED(postgres_001_tables, "sinks/postgres/001_tables.sql");
+EMBED(postgres_002_partitions, "sinks/postgres/002_partitions.sql");
+EMBED(postgres_003_guards, "sinks/postgres/003_guards.sql");
+EMBED(postgres_004_hash, "sinks/postgres/004_hash.sql");
 
 const struct migration migrations_sqlite[] = {
     {1, "ledger", sqlite_001_ledger},
@@ -24,7 +27,10 @@ const struct migration migrations_sqlite[] = {
 const size_t migrations_sqlite_count = AR_COUNT(migrations_sqlite);
 
 const struct migration migrations_postgres[] = {
-    {1, "ledger", postgres_001_ledger},
+    {1, "tables", postgres_001_tables},
+    {2, "partitions", postgres_002_partitions},
+    {3, "guards", postgres_003_guards},
+    {4, "hash", postgres_004_hash},
 };
 const size_t migrations_postgres_count = AR_COUNT(migrations_postgres);
 

@@ -4,6 +4,7 @@
  */
 #include "sinks/postgres_schema.h"
 
+#include "protocol/digest.h"
 #include "sinks/migrations.h"
 
 #include <libpq-fe.h>
@@ -41,12 +42,16 @@ static int version_of(PGconn *pg, int *version)
 
 static int note_version(PGconn *pg, const struct migration *migration)
 {
-    char version[16];
-    const char *const values[] = {version, migration->name};
+    char version[16], digest[DIGEST_HEX_BYTES];
+    const char *const values[] = {version, migration->name, digest};
+    int rc = digest_hex(migration->sql, strlen(migration->sql), digest);
+    if (rc < 0)
+        return rc;
     (void)snprintf(version, sizeof(version), "%d", migration->version);
-    PGresult *result =
-        PQexecParams(pg, "INSERT INTO auditrun.migrations (version, name) VALUES ($1::int, $2)", 2,
-                     NULL, values, NULL, NULL, 0);
+    PGresult *result = PQexecParams(pg,
+                                    "INSERT INTO auditrun.migrations (version, name, sha256) "
+                                    "VALUES ($1::int, $2, decode($3, 'hex'))",
+                                    3, NULL, values, NULL, NULL, 0);
     ExecStatusType status = PQresultStatus(result);
     PQclear(result);
     return status == PGRES_COMMAND_OK ? 0 : 1;
@@ -58,6 +63,7 @@ static int migrate(PGconn *pg, int *applied)
     int rc = run(pg, "CREATE SCHEMA IF NOT EXISTS auditrun;"
                      "CREATE TABLE IF NOT EXISTS auditrun.migrations ("
                      "version integer PRIMARY KEY, name text NOT NULL, "
+                     "sha256 bytea NOT NULL, "
                      "applied_at timestamptz NOT NULL DEFAULT now())");
     if (rc == 0)
         rc = version_of(pg, &version);
