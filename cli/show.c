@@ -74,12 +74,12 @@ const char *show_bytes(int64_t bytes, char out[SHOW_TEXT_BYTES])
 
 const char *show_time(int64_t us, char out[SHOW_TEXT_BYTES])
 {
-    char text[RECORD_TIME_BYTES];
-    if (us == RECORD_NULL) {
+    char text[ROW_TIME_BYTES];
+    if (us == ROW_NULL) {
         (void)snprintf(out, SHOW_TEXT_BYTES, "-");
         return out;
     }
-    record_time_text(us, text);
+    row_time_text(us, text);
     (void)snprintf(out, SHOW_TEXT_BYTES, "%.10s %.12s", text, text + 11);
     return out;
 }
@@ -267,11 +267,11 @@ static void show_status(const struct terminal *terminal, const struct record *re
     char text[SHOW_TEXT_BYTES];
     show_line(terminal, "status", status_word(record->status), show_status_style(record->status));
     show_line(terminal, "reason", reason_word(record->reason), TERMINAL_PLAIN);
-    if (record->exit_code != RECORD_NULL) {
+    if (record->exit_code != ROW_NULL) {
         (void)snprintf(text, sizeof(text), "%" PRId64, record->exit_code);
         show_line(terminal, "exit code", text, TERMINAL_PLAIN);
     }
-    if (record->signal != RECORD_NULL) {
+    if (record->signal != ROW_NULL) {
         (void)snprintf(text, sizeof(text), "%" PRId64, record->signal);
         show_line(terminal, "signal", text, TERMINAL_PLAIN);
     }

@@ -13,7 +13,7 @@
 const char *show_duration(int64_t us, char out[SHOW_TEXT_BYTES]);
 /* "512 B", "64 KiB", "1.5 GiB". Negative: "?". Returns out. */
 const char *show_bytes(int64_t bytes, char out[SHOW_TEXT_BYTES]);
-/* "2026-01-31 12:00:00.123" (UTC); "-" for RECORD_NULL. Returns out. */
+/* "2026-01-31 12:00:00.123" (UTC); "-" for ROW_NULL. Returns out. */
 const char *show_time(int64_t us, char out[SHOW_TEXT_BYTES]);
 
 enum terminal_style show_status_style(enum status status);

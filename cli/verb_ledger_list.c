@@ -101,7 +101,7 @@ static const struct table_column columns[COLUMN_COUNT] = {
 static void took(const struct record *record, char out[SHOW_TEXT_BYTES])
 {
     int64_t us = 0;
-    if (record->started_at == RECORD_NULL ||
+    if (record->started_at == ROW_NULL ||
         !base_sub(record->finished_at, record->started_at, &us))
         (void)snprintf(out, SHOW_TEXT_BYTES, "-");
     else
@@ -114,7 +114,7 @@ static int add_row(struct table *table, const struct record *record)
         exit_code[SHOW_TEXT_BYTES] = "-", seq[SHOW_TEXT_BYTES], code[HASH_COLUMNS + 1];
     (void)show_time(record->received_at, received);
     took(record, duration);
-    if (record->exit_code != RECORD_NULL)
+    if (record->exit_code != ROW_NULL)
         (void)snprintf(exit_code, sizeof(exit_code), "%" PRId64, record->exit_code);
     (void)snprintf(seq, sizeof(seq), "%" PRId64, record->seq);
     (void)snprintf(code, sizeof(code), "%.*s", HASH_COLUMNS, record->code_sha256);
@@ -237,7 +237,7 @@ static int act(const char *title, void *target, const struct options_rest *rest)
 }
 
 static const struct list_options defaults = {
-    .filter = {.since = RECORD_NULL, .until = RECORD_NULL, .limit = RECORD_NULL},
+    .filter = {.since = ROW_NULL, .until = ROW_NULL, .limit = ROW_NULL},
     .limit = OPTIONS_UNSET,
 };
 

@@ -99,7 +99,7 @@ static json_t *text_as_value(const char *text)
 
 static json_t *integer_or_null(int64_t value)
 {
-    return value == RECORD_NULL ? json_null() : json_integer(value);
+    return value == ROW_NULL ? json_null() : json_integer(value);
 }
 
 /* What the ledger knows of the run that has the key: everything but its output. */

@@ -38,7 +38,7 @@ static bool copy_claims(struct record *record, const struct run *run)
     record->client_gid = run->client.gid;
     record->client_pid = run->client.pid;
     record->received_at = run->received_us;
-    record->started_at = run->started_us ? run->started_us : RECORD_NULL;
+    record->started_at = run->started_us ? run->started_us : ROW_NULL;
     return copy_text(&record->company, request->company) &&
            copy_text(&record->actor, request->actor) &&
            copy_text(&record->purpose, request->purpose) &&

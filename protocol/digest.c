@@ -6,6 +6,8 @@
  */
 #include "protocol/digest.h"
 
+#include "protocol/text.h"
+
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -19,16 +21,6 @@ static void free_context(EVP_MD_CTX **context)
     EVP_MD_CTX_free(*context);
 }
 
-static void to_hex(const unsigned char sum[DIGEST_BYTES], char out[DIGEST_HEX_BYTES])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        out[2 * i] = digits[sum[i] >> 4];
-        out[2 * i + 1] = digits[sum[i] & 15];
-    }
-    out[DIGEST_HEX_BYTES - 1] = '\0';
-}
-
 int digest_hex(const void *data, size_t length, char out[DIGEST_HEX_BYTES])
 {
     unsigned char sum[EVP_MAX_MD_SIZE];
@@ -36,7 +28,7 @@ int digest_hex(const void *data, size_t length, char out[DIGEST_HEX_BYTES])
     if (EVP_Digest(length > 0 ? data : "", length, sum, &sum_length, EVP_sha256(), NULL) != 1 ||
         sum_length != DIGEST_BYTES)
         return -EIO;
-    to_hex(sum, out);
+    text_to_hex(sum, DIGEST_BYTES, out);
     return 0;
 }
 
@@ -52,7 +44,7 @@ int digest_chain(const char *previous_hex, const char *canonical, size_t length,
         EVP_DigestUpdate(context, canonical, length) != 1 ||
         EVP_DigestFinal_ex(context, sum, &sum_length) != 1 || sum_length != DIGEST_BYTES)
         return -EIO;
-    to_hex(sum, out);
+    text_to_hex(sum, DIGEST_BYTES, out);
     return 0;
 }
 

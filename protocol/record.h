@@ -1,11 +1,5 @@
 /*
- * record.h - the one immutable row of a run, its canonical bytes and its hash.
- *
- * canonical: one line a column, in the fixed order of record_columns, "name:value\n", or "name\n"
- * (no colon) for null, so that null and empty differ. No value holds a newline. Times are UTC with
- * microseconds, "2026-01-31T12:00:00.123456Z"; JSON columns are RFC 8785 text; bools are "true" and
- * "false". prev_hash and row_hash are not part of it: row_hash = SHA-256(prev_hash "\n" canonical).
- * Both sinks store exactly these texts (or types that give them back), so anyone can recompute it.
+ * record.h - the one immutable row of a run; row.h has its canonical bytes and its hash.
  *
  * A record holds no source, input, output, secret or foreign text: company, actor and purpose are
  * what the client claimed, everything else comes from closed vocabularies, digests and numbers.
@@ -13,13 +7,12 @@
 #ifndef AUDITRUN_PROTOCOL_RECORD_H
 #define AUDITRUN_PROTOCOL_RECORD_H
 
-#include "protocol/digest.h"
-#include "protocol/json.h"
-#include "protocol/uuid7.h"
+#include "protocol/row.h"
+#include "protocol/vocabulary.h"
 
 #define RECORD_SCHEMA_VERSION 1
-#define RECORD_TIME_BYTES     28
-#define RECORD_NULL           INT64_MIN /* null in an integer or time column */
+
+extern const struct row_layout record_layout; /* of struct record; the table is "runs" */
 
 struct record {
     char run_id[UUID7_TEXT_BYTES];
@@ -38,11 +31,11 @@ struct record {
     enum status status;
     enum reason reason;
     char *denials;             /* RFC 8785 text of a list; "[]" when none */
-    int64_t exit_code, signal; /* RECORD_NULL: null */
+    int64_t exit_code, signal; /* ROW_NULL: null */
     char *usage;               /* RFC 8785 text of an object */
     char *trace_id;            /* NULL: null; 32 hex digits */
     int64_t received_at, started_at, finished_at, recorded_at; /* us since the epoch; started_at may
-                                                                  be RECORD_NULL */
+                                                                  be ROW_NULL */
     bool late;
     char prev_hash[DIGEST_HEX_BYTES];
     char row_hash[DIGEST_HEX_BYTES];
@@ -59,9 +52,6 @@ static inline void record_cleanup(struct record **record)
     record_free(*record);
 }
 
-/* The canonical bytes; malloc'd, NULL when out of memory. */
-char *record_canonical(const struct record *record, size_t *length) AR_MUST_CHECK;
-
 /* Gives the record its place in a chain: writer, seq, recorded_at, late, prev_hash, row_hash. May be
  * called again when a batch certainly was not stored. 0, -ENOMEM, -EIO. */
 int record_seal(struct record *record, const char *writer, int64_t seq, const char *prev_hash,
@@ -77,23 +67,5 @@ json_t *record_to_json(const struct record *record) AR_MUST_CHECK;
 json_t *record_to_journal_json(const struct record *record) AR_MUST_CHECK;
 int record_from_json(const json_t *value, bool with_key, struct record **out,
                      struct fault *fault) AR_MUST_CHECK;
-
-/* The columns of the row in canonical order, then prev_hash and row_hash; for sinks and tests. */
-enum record_type { RECORD_TEXT, RECORD_INTEGER, RECORD_TIME, RECORD_BOOL, RECORD_JSON };
-struct record_column {
-    const char *name;
-    enum record_type type;
-};
-extern const struct record_column record_columns[];
-extern const size_t record_column_count;
-/* One column as its canonical text: 0 with *text set (malloc'd; NULL: null), -ENOMEM, -ENOENT. */
-int record_get(const struct record *record, size_t column, char **text) AR_MUST_CHECK;
-/* Sets one column from its canonical text (NULL: null), as a sink reads it back. 0, 1 when the text
- * is not of the column's form, -ENOMEM. */
-int record_set(struct record *record, size_t column, const char *text) AR_MUST_CHECK;
-
-/* Time: us since the epoch to text and back (years 0001..9999). */
-void record_time_text(int64_t us, char out[RECORD_TIME_BYTES]);
-bool record_time_parse(const char *text, int64_t *us);
 
 #endif

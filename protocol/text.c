@@ -363,3 +363,37 @@ char *text_base64_encode(const void *data, size_t length)
     *end = '\0';
     return text;
 }
+
+/* ---- hex ---------------------------------------------------------------------------------------- */
+
+void text_to_hex(const void *bytes, size_t count, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+    for (size_t i = 0; i < count; i++) {
+        out[2 * i] = digits[from[i] >> 4];
+        out[2 * i + 1] = digits[from[i] & 15];
+    }
+    out[2 * count] = '\0';
+}
+
+/* The value of a lower-case hex digit, or 16. */
+static unsigned hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return (unsigned)(digit - '0');
+    return digit >= 'a' && digit <= 'f' ? (unsigned)(digit - 'a') + 10 : 16;
+}
+
+bool text_from_hex(const char *text, size_t count, void *bytes)
+{
+    unsigned char *to = bytes;
+    for (size_t i = 0; i < count; i++) {
+        unsigned high = hex_value(text[2 * i]);
+        unsigned low = high < 16 ? hex_value(text[2 * i + 1]) : 16;
+        if (low == 16)
+            return false;
+        to[i] = (unsigned char)(high << 4 | low);
+    }
+    return text[2 * count] == '\0';
+}

@@ -1,5 +1,5 @@
 /*
- * text.h - forms that a text must have (names, paths, hosts), base64, and growing byte strings.
+ * text.h - forms that a text must have (names, paths, hosts), base64, hex, and growing byte strings.
  */
 #ifndef AUDITRUN_PROTOCOL_TEXT_H
 #define AUDITRUN_PROTOCOL_TEXT_H
@@ -48,5 +48,10 @@ bool text_is_host_pattern(const char *text);
  * input, -ENOMEM. encode returns a malloc'd NUL-terminated text or NULL. */
 int text_base64_decode(const char *text, size_t length, struct bytes *out) AR_MUST_CHECK;
 char *text_base64_encode(const void *data, size_t length) AR_MUST_CHECK;
+
+/* Lower-case hex of so many bytes, with a NUL: out holds 2 * count + 1. And back: exactly that many
+ * bytes, or false. */
+void text_to_hex(const void *bytes, size_t count, char *out);
+bool text_from_hex(const char *text, size_t count, void *bytes) AR_MUST_CHECK;
 
 #endif

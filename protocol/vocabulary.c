@@ -108,6 +108,18 @@ static const char *const problem_words[PROBLEM_COUNT] = {
     [PROBLEM_KEY_REUSED] = "key_reused",
 };
 
+static const char *const event_kind_words[EVENT_KIND_COUNT] = {
+    [EVENT_STARTED] = "started",
+    [EVENT_STOPPED] = "stopped",
+    [EVENT_RELOADED] = "reloaded",
+    [EVENT_SWITCHED] = "switched",
+    [EVENT_EXECUTOR_REGISTERED] = "executor_registered",
+    [EVENT_KEY_CHANGED] = "key_changed",
+    [EVENT_GAP] = "gap",
+    [EVENT_CLOCK_STEPPED] = "clock_stepped",
+    [EVENT_PARTITION_RETIRED] = "partition_retired",
+};
+
 static const char *const output_problem_words[OUTPUT_PROBLEM_COUNT] = {
     [OUTPUT_OK] = "",
     [OUTPUT_MISSING] = "missing",
@@ -158,6 +170,11 @@ const char *problem_word(enum problem problem)
 const char *output_problem_word(enum output_problem problem)
 {
     return output_problem_words[problem];
+}
+
+const char *event_kind_word(enum event_kind kind)
+{
+    return event_kind_words[kind];
 }
 
 bool status_from_word(const char *word, enum status *out)
@@ -221,4 +238,13 @@ bool output_problem_from_word(const char *word, enum output_problem *out)
 enum status reason_status(enum reason reason)
 {
     return reasons[reason].status;
+}
+
+bool event_kind_from_word(const char *word, enum event_kind *out)
+{
+    size_t found = find(event_kind_words, 0, EVENT_KIND_COUNT, word);
+    if (found == EVENT_KIND_COUNT)
+        return false;
+    *out = (enum event_kind)found;
+    return true;
 }

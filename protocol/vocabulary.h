@@ -125,6 +125,20 @@ enum output_problem {
     OUTPUT_PROBLEM_COUNT
 };
 
+/* What the daemon itself writes into its chain. */
+enum event_kind {
+    EVENT_STARTED,  /* "started": the daemon; version, configuration's digest */
+    EVENT_STOPPED,  /* "stopped": in order; without it the next start says how it ended */
+    EVENT_RELOADED, /* "reloaded" */
+    EVENT_SWITCHED, /* "switched": a switch was thrown, by whom */
+    EVENT_EXECUTOR_REGISTERED, /* "executor_registered": with its envelope */
+    EVENT_KEY_CHANGED,         /* "key_changed": the key that signs checkpoints */
+    EVENT_GAP,                 /* "gap": the store does not hold what it had acknowledged */
+    EVENT_CLOCK_STEPPED,       /* "clock_stepped" */
+    EVENT_PARTITION_RETIRED,   /* "partition_retired": rows were removed by retention */
+    EVENT_KIND_COUNT
+};
+
 /* Enum to word: a constant string, never NULL for a valid value; "" for *_NONE and OUTPUT_OK. */
 const char *status_word(enum status status);
 const char *reason_word(enum reason reason);
@@ -133,6 +147,7 @@ const char *demand_word(enum demand demand);
 const char *network_mode_word(enum network_mode mode);
 const char *problem_word(enum problem problem);
 const char *output_problem_word(enum output_problem problem);
+const char *event_kind_word(enum event_kind kind);
 
 /* Word to enum: true and *out set, or false for a word that is not in the vocabulary. */
 bool status_from_word(const char *word, enum status *out);
@@ -141,6 +156,7 @@ bool limit_from_word(const char *word, enum limit *out);
 bool demand_from_word(const char *word, enum demand *out);
 bool network_mode_from_word(const char *word, enum network_mode *out);
 bool output_problem_from_word(const char *word, enum output_problem *out);
+bool event_kind_from_word(const char *word, enum event_kind *out);
 
 /* The one status that a reason belongs to. */
 enum status reason_status(enum reason reason);

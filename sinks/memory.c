@@ -4,10 +4,15 @@
  */
 #include "sinks/memory.h"
 
-#include "sinks/columns.h"
 #include "sinks/operation.h"
 
 #include <string.h>
+
+/* A row: one of the two. */
+struct stored {
+    struct record *record;
+    struct chain_event *event;
+};
 
 struct claim {
     char *company, *key;
@@ -19,8 +24,10 @@ struct memory_sink {
     struct sink sink;
     struct operation_desk *desk;
     struct operation_list stalled;
-    struct record **records;
+    struct stored *rows; /* in the order of their coming */
     size_t count;
+    struct checkpoint *checkpoints;
+    size_t checkpoint_count;
     struct claim *claims;
     size_t claim_count;
     enum memory_fault fault;
@@ -36,19 +43,34 @@ static struct memory_sink *self(struct sink *sink)
 
 /* ---- what is stored ------------------------------------------------------------------------- */
 
-static const struct record *head_of(const struct memory_sink *sink, const char *writer)
+static const char *writer_of(const struct stored *row)
 {
-    for (size_t i = sink->count; i-- > 0;)
-        if (strcmp(sink->records[i]->writer, writer) == 0)
-            return sink->records[i];
-    return NULL;
+    return row->record ? row->record->writer : row->event->writer;
+}
+
+static struct sink_head head_of(const struct memory_sink *sink, const char *writer)
+{
+    struct sink_head head = {0};
+    memcpy(head.hash, digest_zero, sizeof(head.hash));
+    for (size_t i = sink->count; i-- > 0;) {
+        const struct stored *row = &sink->rows[i];
+        if (strcmp(writer_of(row), writer) != 0)
+            continue;
+        int64_t seq = row->record ? row->record->seq : row->event->seq;
+        if (seq <= head.seq)
+            continue; /* in a batch records come first, whatever their places */
+        head.seq = seq;
+        memcpy(head.hash, row->record ? row->record->row_hash : row->event->row_hash,
+               sizeof(head.hash));
+    }
+    return head;
 }
 
 static const struct record *find_row(const struct memory_sink *sink, const char *run_id)
 {
     for (size_t i = 0; i < sink->count; i++)
-        if (strcmp(sink->records[i]->run_id, run_id) == 0)
-            return sink->records[i];
+        if (sink->rows[i].record && strcmp(sink->rows[i].record->run_id, run_id) == 0)
+            return sink->rows[i].record;
     return NULL;
 }
 
@@ -61,15 +83,27 @@ static const struct claim *find_claim(const struct memory_sink *sink, const char
     return NULL;
 }
 
+static bool copy_columns(const struct row_layout *layout, const void *from, void *to)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        AR_AUTO_FREE char *text = NULL;
+        if (row_get(layout, from, i, &text) < 0 || row_set(layout, to, i, text) != 0)
+            return false;
+    }
+    return true;
+}
+
 static struct record *copy_record(const struct record *record)
 {
     AR_CLEANUP(record_cleanup) struct record *copy = record_new();
-    for (size_t i = 0; copy && i < record_column_count; i++) {
-        AR_AUTO_FREE char *text = NULL;
-        if (record_get(record, i, &text) < 0 || record_set(copy, i, text) != 0)
-            return NULL;
-    }
-    return AR_TAKE(copy);
+    return copy && copy_columns(&record_layout, record, copy) ? AR_TAKE(copy) : NULL;
+}
+
+static struct chain_event *copy_event(const struct chain_event *event)
+{
+    AR_CLEANUP(chain_event_cleanup) struct chain_event *copy =
+        chain_event_new(event->event_id, event->kind, NULL, 0);
+    return copy && copy_columns(&chain_event_layout, event, copy) ? AR_TAKE(copy) : NULL;
 }
 
 static bool add_claim(struct memory_sink *sink, const char *company, const char *key,
@@ -92,16 +126,25 @@ static bool add_claim(struct memory_sink *sink, const char *company, const char 
     return true;
 }
 
+/* Takes the row over; false when there is none, or no memory. */
+static bool add_row(struct memory_sink *sink, struct stored row)
+{
+    struct stored *rows = realloc(sink->rows, (sink->count + 1) * sizeof(*rows));
+    if (rows)
+        sink->rows = rows;
+    if (!rows || (!row.record && !row.event)) {
+        record_free(row.record);
+        chain_event_free(row.event);
+        return false;
+    }
+    rows[sink->count++] = row;
+    return true;
+}
+
 static bool add_record(struct memory_sink *sink, const struct record *record)
 {
-    struct record **records = realloc(sink->records, (sink->count + 1) * sizeof(*records));
-    if (!records)
+    if (!add_row(sink, (struct stored){.record = copy_record(record)}))
         return false;
-    sink->records = records;
-    records[sink->count] = copy_record(record);
-    if (!records[sink->count])
-        return false;
-    sink->count++;
     return !record->idempotency_key ||
            find_claim(sink, record->company, record->idempotency_key) != NULL ||
            add_claim(sink, record->company, record->idempotency_key, record->request_sha256,
@@ -110,8 +153,11 @@ static bool add_record(struct memory_sink *sink, const struct record *record)
 
 void memory_forget(struct sink *sink, size_t rows)
 {
-    for (; rows > 0 && self(sink)->count > 0; rows--)
-        record_free(self(sink)->records[--self(sink)->count]);
+    for (; rows > 0 && self(sink)->count > 0; rows--) {
+        struct stored *row = &self(sink)->rows[--self(sink)->count];
+        record_free(row->record);
+        chain_event_free(row->event);
+    }
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
@@ -125,31 +171,29 @@ static bool is_refused(const struct memory_sink *sink, const struct record *reco
 static enum sink_outcome store(struct memory_sink *sink, const struct sink_batch *batch,
                                size_t *bad)
 {
-    const struct record *last = head_of(sink, batch->writer);
+    struct sink_head head = head_of(sink, batch->writer);
     size_t before = sink->count;
-    if ((last ? last->seq : 0) != batch->head.seq ||
-        strcmp(last ? last->row_hash : digest_zero, batch->head.hash) != 0)
+    bool good = true;
+    if (head.seq != batch->head.seq || strcmp(head.hash, batch->head.hash) != 0)
         return SINK_CONFLICT;
-    for (*bad = 0; *bad < batch->count; ++*bad)
+    for (*bad = 0; *bad < batch->record_count; ++*bad)
         if (is_refused(sink, batch->records[*bad]))
             return SINK_REFUSED;
-    for (size_t i = 0; i < batch->count; i++)
-        if (!add_record(sink, batch->records[i])) {
-            memory_forget(&sink->sink, sink->count - before);
-            return SINK_NOT_STORED;
-        }
-    return SINK_STORED;
+    *bad = sink_batch_rows(batch);
+    for (size_t i = 0; i < batch->record_count && good; i++)
+        good = add_record(sink, batch->records[i]);
+    for (size_t i = 0; i < batch->event_count && good; i++)
+        good = add_row(sink, (struct stored){.event = copy_event(batch->events[i])});
+    if (!good)
+        memory_forget(&sink->sink, sink->count - before);
+    return good ? SINK_STORED : SINK_NOT_STORED;
 }
 
 static void answer_head(const struct memory_sink *sink, const struct question *question,
                         struct answer *answer)
 {
-    const struct record *last = head_of(sink, question->writer);
-    answer->found = last ? SINK_FOUND : SINK_ABSENT;
-    if (last) {
-        answer->head.seq = last->seq;
-        memcpy(answer->head.hash, last->row_hash, sizeof(answer->head.hash));
-    }
+    answer->head = head_of(sink, question->writer);
+    answer->found = answer->head.seq > 0 ? SINK_FOUND : SINK_ABSENT;
 }
 
 static void answer_find(const struct memory_sink *sink, const struct question *question,
@@ -182,6 +226,18 @@ static void answer_claim(struct memory_sink *sink, const struct question *questi
     answer->claim = strcmp(claim->run_id, question->run_id) == 0 ? SINK_CLAIMED : SINK_CLAIM_TAKEN;
 }
 
+static void answer_checkpoint(struct memory_sink *sink, const struct checkpoint *checkpoint,
+                              struct answer *answer)
+{
+    size_t bytes = (sink->checkpoint_count + 1) * sizeof(*checkpoint);
+    struct checkpoint *checkpoints = realloc(sink->checkpoints, bytes);
+    if (!checkpoints)
+        return;
+    sink->checkpoints = checkpoints;
+    checkpoints[sink->checkpoint_count++] = *checkpoint;
+    answer->done = true;
+}
+
 static void ask(struct memory_sink *sink, const struct question *question, struct answer *answer)
 {
     switch (question->kind) {
@@ -199,6 +255,12 @@ static void ask(struct memory_sink *sink, const struct question *question, struc
         return;
     case QUESTION_PROBE:
         answer->up = true;
+        return;
+    case QUESTION_CHECKPOINT:
+        answer_checkpoint(sink, &question->checkpoint, answer);
+        return;
+    case QUESTION_MAINTAIN:
+        answer->done = true;
         return;
     }
 }
@@ -280,6 +342,23 @@ static void memory_probe(struct sink *sink, int deadline_ms, sink_probe_fn *done
     give(sink, operation_probe(self(sink)->desk, deadline_ms, done, context));
 }
 
+static void memory_checkpoint(struct sink *sink, const struct checkpoint *checkpoint,
+                              int deadline_ms, sink_done_fn *done, void *context)
+{
+    give(sink, operation_checkpoint(self(sink)->desk, checkpoint, deadline_ms, done, context));
+}
+
+static void memory_maintain(struct sink *sink, int deadline_ms, sink_done_fn *done, void *context)
+{
+    give(sink, operation_maintain(self(sink)->desk, deadline_ms, done, context));
+}
+
+static const char *memory_problem(const struct sink *sink)
+{
+    const struct memory_sink *memory = (const struct memory_sink *)sink;
+    return memory->fault_times != 0 && memory->fault != MEMORY_WORKS ? "fault" : "";
+}
+
 /* ---- cues and looks ------------------------------------------------------------------------- */
 
 void memory_set_fault(struct sink *sink, enum memory_fault fault, int times)
@@ -298,14 +377,39 @@ int memory_refuse_company(struct sink *sink, const char *company)
     return 0;
 }
 
+static const struct stored *nth(const struct sink *sink, bool record, size_t index)
+{
+    const struct memory_sink *memory = (const struct memory_sink *)sink;
+    for (size_t i = 0; i < memory->count; i++)
+        if ((memory->rows[i].record != NULL) == record && index-- == 0)
+            return &memory->rows[i];
+    return NULL;
+}
+
 size_t memory_count(const struct sink *sink)
 {
-    return ((const struct memory_sink *)sink)->count;
+    size_t count = 0;
+    while (nth(sink, true, count))
+        count++;
+    return count;
 }
 
 const struct record *memory_record(const struct sink *sink, size_t index)
 {
-    return ((const struct memory_sink *)sink)->records[index];
+    const struct stored *row = nth(sink, true, index);
+    return row ? row->record : NULL;
+}
+
+const struct chain_event *memory_event(const struct sink *sink, size_t index)
+{
+    const struct stored *row = nth(sink, false, index);
+    return row ? row->event : NULL;
+}
+
+const struct checkpoint *memory_checkpoint_at(const struct sink *sink, size_t index)
+{
+    const struct memory_sink *memory = (const struct memory_sink *)sink;
+    return index < memory->checkpoint_count ? &memory->checkpoints[index] : NULL;
 }
 
 size_t memory_appends(const struct sink *sink)
@@ -330,7 +434,8 @@ static void memory_close(struct sink *sink)
         free(memory->claims[i].company);
         free(memory->claims[i].key);
     }
-    free((void *)memory->records);
+    free(memory->rows);
+    free(memory->checkpoints);
     free(memory->claims);
     free(memory->refused_company);
     free(memory);
@@ -343,6 +448,9 @@ static const struct sink_ops memory_ops = {
     .find = memory_find,
     .claim = memory_claim,
     .probe = memory_probe,
+    .checkpoint = memory_checkpoint,
+    .maintain = memory_maintain,
+    .problem = memory_problem,
     .close = memory_close,
 };
 

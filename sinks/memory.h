@@ -26,9 +26,12 @@ int memory_refuse_company(struct sink *sink, const char *company) AR_MUST_CHECK;
 /* Carries out, in order, what was stalled; the fault ends. */
 void memory_resume(struct sink *sink);
 
-/* What is stored, in the order of its coming: borrowed, as long as the sink lives. */
-size_t memory_count(const struct sink *sink);
+/* What is stored, in the order of its coming: borrowed, as long as the sink lives; NULL past the
+ * end. */
+size_t memory_count(const struct sink *sink); /* of records */
 const struct record *memory_record(const struct sink *sink, size_t index);
+const struct chain_event *memory_event(const struct sink *sink, size_t index);
+const struct checkpoint *memory_checkpoint_at(const struct sink *sink, size_t index);
 /* Forgets the newest rows and sets the heads of their writers back, as a ledger does that comes back
  * from a backup. */
 void memory_forget(struct sink *sink, size_t rows);

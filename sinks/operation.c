@@ -33,60 +33,63 @@ static char *copy_text(const char *text)
     return text ? need(strdup(text)) : NULL;
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
-/* The texts of a record that are apart from the struct, in any order. */
-static const size_t record_texts[] = {
-    offsetof(struct record, company),         offsetof(struct record, actor),
-    offsetof(struct record, purpose),         offsetof(struct record, client_name),
-    offsetof(struct record, language),        offsetof(struct record, grant),
-    offsetof(struct record, provider),        offsetof(struct record, provider_version),
-    offsetof(struct record, denials),         offsetof(struct record, usage),
-    offsetof(struct record, idempotency_key), offsetof(struct record, trace_id),
+/* Where copies of texts go; without a block their bytes are counted. */
+struct copies {
+    char *block;
+    size_t used;
 };
 
-static char **record_text(struct record *record, size_t i)
+static void copy_apart(struct copies *copies, char **text)
 {
-    return (char **)(void *)((char *)record + record_texts[i]);
+    if (!text || !*text)
+        return;
+    size_t bytes = strlen(*text) + 1;
+    if (copies->block)
+        *text = memcpy(copies->block + copies->used, *text, bytes);
+    copies->used += bytes;
 }
 
-static size_t copied_bytes(const struct sink_batch *batch)
+static void copy_texts(struct copies *copies, const struct row_layout *layout, void *row)
 {
-    size_t bytes = batch->count * sizeof(struct record);
-    for (size_t i = 0; i < batch->count; i++)
-        for (size_t t = 0; t < AR_COUNT(record_texts); t++) {
-            const char *text = *record_text(batch->records[i], t);
-            bytes += text ? strlen(text) + 1 : 0;
-        }
-    return bytes;
+    for (size_t column = 0; column < layout->count; column++)
+        copy_apart(copies, row_apart(layout, row, column));
 }
 
-int operation_question_own_records(struct question *question)
+static void copy_all_texts(struct copies *copies, const struct question *question)
 {
-    struct sink_batch *batch = &question->batch;
-    struct record *copies = malloc(copied_bytes(batch));
-    struct record **pointers = calloc(batch->count, sizeof(*pointers));
-    if (!copies || !pointers) {
-        free(copies);
-        free(pointers);
+    for (size_t i = 0; i < question->batch.record_count; i++) {
+        copy_texts(copies, &record_layout, question->records[i]);
+        copy_apart(copies, &question->records[i]->idempotency_key);
+    }
+    for (size_t i = 0; i < question->batch.event_count; i++)
+        copy_texts(copies, &chain_event_layout, question->events[i]);
+}
+
+int operation_question_own_rows(struct question *question)
+{
+    const struct sink_batch *batch = &question->batch;
+    struct copies copies = {0};
+    copy_all_texts(&copies, question);
+    size_t structs = batch->record_count * sizeof(struct record) +
+                     batch->event_count * sizeof(struct chain_event);
+    char *block = malloc(structs + copies.used + 1);
+    if (!block)
         return -ENOMEM;
+    struct record *records = (struct record *)(void *)block;
+    struct chain_event *events = (struct chain_event *)(void *)(records + batch->record_count);
+    for (size_t i = 0; i < batch->record_count; i++) {
+        records[i] = *question->records[i];
+        question->records[i] = &records[i];
     }
-    char *texts = (char *)(copies + batch->count);
-    for (size_t i = 0; i < batch->count; i++) {
-        copies[i] = *batch->records[i];
-        pointers[i] = &copies[i];
-        for (size_t t = 0; t < AR_COUNT(record_texts); t++) {
-            char **text = record_text(&copies[i], t);
-            if (!*text)
-                continue;
-            size_t bytes = strlen(*text) + 1;
-            *text = memcpy(texts, *text, bytes);
-            texts += bytes;
-        }
+    for (size_t i = 0; i < batch->event_count; i++) {
+        events[i] = *question->events[i];
+        question->events[i] = &events[i];
     }
-    free((void *)batch->records);
-    batch->records = pointers;
-    question->block = copies;
+    copies = (struct copies){.block = block + structs};
+    copy_all_texts(&copies, question);
+    question->block = block;
     return 0;
 }
 
@@ -103,7 +106,8 @@ void operation_question_free(struct question *question)
 {
     if (!question)
         return;
-    free((void *)question->batch.records);
+    free((void *)question->records);
+    free((void *)question->events);
     free(question->block);
     free(question->writer);
     free(question->company);
@@ -155,13 +159,18 @@ struct operation *operation_append(struct operation_desk *desk, const struct sin
     struct operation *operation = operation_new(desk, QUESTION_APPEND, deadline_ms, context);
     struct question *question = operation->question;
     operation->done.append = done;
-    operation->answer.bad = batch->count;
-    struct record **records = need(calloc(batch->count, sizeof(*records)));
-    memcpy(records, batch->records, batch->count * sizeof(*records));
+    operation->answer.bad = sink_batch_rows(batch);
     question->writer = copy_text(batch->writer);
+    question->records = need(calloc(batch->record_count + 1, sizeof(struct record *)));
+    question->events = need(calloc(batch->event_count + 1, sizeof(struct chain_event *)));
+    for (size_t i = 0; i < batch->record_count; i++)
+        question->records[i] = batch->records[i];
+    for (size_t i = 0; i < batch->event_count; i++)
+        question->events[i] = batch->events[i];
     question->batch = *batch;
-    question->batch.records = records;
     question->batch.writer = question->writer;
+    question->batch.records = question->records;
+    question->batch.events = question->events;
     return operation;
 }
 
@@ -207,6 +216,24 @@ struct operation *operation_probe(struct operation_desk *desk, int deadline_ms, 
     return operation;
 }
 
+struct operation *operation_checkpoint(struct operation_desk *desk,
+                                       const struct checkpoint *checkpoint, int deadline_ms,
+                                       sink_done_fn *done, void *context)
+{
+    struct operation *operation = operation_new(desk, QUESTION_CHECKPOINT, deadline_ms, context);
+    operation->done.done = done;
+    operation->question->checkpoint = *checkpoint;
+    return operation;
+}
+
+struct operation *operation_maintain(struct operation_desk *desk, int deadline_ms,
+                                     sink_done_fn *done, void *context)
+{
+    struct operation *operation = operation_new(desk, QUESTION_MAINTAIN, deadline_ms, context);
+    operation->done.done = done;
+    return operation;
+}
+
 void operation_finish(struct operation *operation)
 {
     struct operation_desk *desk = operation->desk;
@@ -236,6 +263,10 @@ static void call_back(const struct operation *operation)
         return;
     case QUESTION_PROBE:
         operation->done.probe(operation->context, answer->up);
+        return;
+    case QUESTION_CHECKPOINT:
+    case QUESTION_MAINTAIN:
+        operation->done.done(operation->context, answer->done);
         return;
     }
 }

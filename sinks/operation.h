@@ -22,17 +22,22 @@ enum question_kind {
     QUESTION_HEAD,
     QUESTION_FIND,
     QUESTION_CLAIM,
-    QUESTION_PROBE
+    QUESTION_PROBE,
+    QUESTION_CHECKPOINT,
+    QUESTION_MAINTAIN
 };
 
 struct question {
     enum question_kind kind;
-    struct sink_batch batch; /* QUESTION_APPEND; writer and the array of pointers are owned */
+    struct sink_batch batch; /* QUESTION_APPEND; it points at the three that are next */
+    struct record **records;     /* owned array */
+    struct chain_event **events; /* owned array */
+    struct checkpoint checkpoint;
     char *writer;            /* owned; also of QUESTION_HEAD */
     char *company, *key;     /* owned; NULL where they do not apply */
     char *request_sha256;    /* owned */
     char *run_id;            /* owned */
-    void *block;             /* owned: what the records lie in when they are a copy; else NULL */
+    void *block;             /* owned: what the rows lie in when they are a copy; else NULL */
 };
 
 /* As if nothing had happened: not stored, failed, down. operation_new() starts with this. */
@@ -45,7 +50,8 @@ struct answer {
     enum sink_claim claim;
     char holder[UUID7_TEXT_BYTES];
     bool same_request;
-    bool up;
+    bool up;   /* QUESTION_PROBE */
+    bool done; /* QUESTION_CHECKPOINT, QUESTION_MAINTAIN */
 };
 
 TAILQ_HEAD(operation_list, operation);
@@ -64,6 +70,7 @@ struct operation {
         sink_find_fn *find;
         sink_claim_fn *claim;
         sink_probe_fn *probe;
+        sink_done_fn *done;
     } done;
     enum question_kind kind;
     void *context;
@@ -96,11 +103,17 @@ struct operation *operation_claim(struct operation_desk *desk, const char *compa
 struct operation *operation_probe(struct operation_desk *desk, int deadline_ms, sink_probe_fn *done,
                                   void *context);
 
+struct operation *operation_checkpoint(struct operation_desk *desk,
+                                       const struct checkpoint *checkpoint, int deadline_ms,
+                                       sink_done_fn *done, void *context);
+struct operation *operation_maintain(struct operation_desk *desk, int deadline_ms,
+                                     sink_done_fn *done, void *context);
+
 /* Hands it over with the answer that it has; it must be on no list. Called in the loop only. */
 void operation_finish(struct operation *operation);
 
-/* Puts a copy of the records in place of the caller's, in one block. 0, -ENOMEM. */
-int operation_question_own_records(struct question *question) AR_MUST_CHECK;
+/* Puts copies of the rows in place of the caller's, in one block. 0, -ENOMEM. */
+int operation_question_own_rows(struct question *question) AR_MUST_CHECK;
 void operation_question_free(struct question *question);
 
 #endif

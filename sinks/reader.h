@@ -11,14 +11,14 @@ struct reader;
 
 #define READER_MESSAGE_BYTES 512
 
-/* NULL or RECORD_NULL members do not filter. */
+/* NULL or ROW_NULL members do not filter. */
 struct reader_filter {
     const char *run_id, *company, *actor, *status, *code_sha256, *writer;
     int64_t since, until; /* received_at in us since the epoch, since <= t < until */
-    int64_t limit;        /* the newest so many rows; RECORD_NULL: all */
+    int64_t limit;        /* the newest so many rows; ROW_NULL: all */
 };
 #define READER_FILTER_ALL \
-    ((struct reader_filter){.since = RECORD_NULL, .until = RECORD_NULL, .limit = RECORD_NULL})
+    ((struct reader_filter){.since = ROW_NULL, .until = ROW_NULL, .limit = ROW_NULL})
 
 enum reader_order {
     READER_NEWEST_FIRST, /* by run_id, downwards */

@@ -3,7 +3,6 @@
  */
 #include "sinks/reader_sql.h"
 
-#include "sinks/columns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,11 +21,11 @@ static void add(FILE *stream, struct reader_sql *sql, const char *left, const ch
 #pragma GCC diagnostic pop
 }
 
-static const char *time_value(int64_t us, char text[RECORD_TIME_BYTES])
+static const char *time_value(int64_t us, char text[ROW_TIME_BYTES])
 {
-    if (us == RECORD_NULL)
+    if (us == ROW_NULL)
         return NULL;
-    record_time_text(us, text);
+    row_time_text(us, text);
     return text;
 }
 
@@ -52,7 +51,7 @@ static void write_select(FILE *stream, struct reader_sql *sql, const char *names
         [READER_NEWEST_FIRST] = " ORDER BY run_id DESC",
         [READER_BY_CHAIN] = " ORDER BY writer, seq",
     };
-    bool limited = filter->limit != RECORD_NULL;
+    bool limited = filter->limit != ROW_NULL;
     bool nested = limited && order != READER_NEWEST_FIRST;
     if (nested)
         (void)fprintf(stream, "SELECT %s FROM (", names);
@@ -70,7 +69,7 @@ int reader_sql_build(const struct reader_sql_dialect *dialect, const struct read
 {
     size_t length;
     *out = (struct reader_sql){0};
-    AR_AUTO_FREE char *names = columns_names();
+    AR_AUTO_FREE char *names = row_names(&record_layout);
     FILE *stream = names ? open_memstream(&out->text, &length) : NULL;
     if (!stream)
         return -ENOMEM;

@@ -18,10 +18,10 @@ struct reader_sql {
     char *text;                                /* owned */
     const char *values[READER_SQL_MAX_VALUES]; /* borrowed from the filter, or the texts below */
     size_t count;
-    char since[RECORD_TIME_BYTES], until[RECORD_TIME_BYTES];
+    char since[ROW_TIME_BYTES], until[ROW_TIME_BYTES];
 };
 
-/* The columns are those of columns_table. 0 with *out filled (reader_sql_free), -ENOMEM. */
+/* The columns are those of record_layout. 0 with *out filled (reader_sql_free), -ENOMEM. */
 int reader_sql_build(const struct reader_sql_dialect *dialect, const struct reader_filter *filter,
                      enum reader_order order, struct reader_sql *out) AR_MUST_CHECK;
 void reader_sql_free(struct reader_sql *sql);

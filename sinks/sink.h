@@ -10,10 +10,16 @@
  * What decides whether a batch counts as stored is the COMMIT alone. A batch is all or nothing.
  * Beside the rows, in the same transaction: the head of the writer's chain (compare and set, so
  * that no chain can fork) and the keys of runs that carry an idempotency_key.
+ *
+ * A batch without rows confirms the head: it is a transaction that writes the head as it is, so that
+ * SINK_STORED says that the head is exactly that, and that everything up to it is as durable as a
+ * commit can be (also on a synchronous standby, which a mere look at the head does not say).
  */
 #ifndef AUDITRUN_SINKS_SINK_H
 #define AUDITRUN_SINKS_SINK_H
 
+#include "protocol/chain_event.h"
+#include "protocol/checkpoint.h"
 #include "protocol/record.h"
 
 struct event_base;
@@ -34,17 +40,27 @@ struct sink_head {
     char hash[DIGEST_HEX_BYTES];
 };
 
-/* Records are sealed, in the order of seq, following on head. They stay the caller's, and must stay
- * unchanged until the callback. */
+/* Records and events are sealed, each in the order of seq, together without holes and following on
+ * head. They stay the caller's, and must stay unchanged until the callback. */
 struct sink_batch {
     const char *writer;
     struct sink_head head;
     struct record *const *records;
-    size_t count; /* 1..SINK_MAX_BATCH */
+    size_t record_count;
+    struct chain_event *const *events;
+    size_t event_count; /* with record_count at most SINK_MAX_BATCH; 0 and 0 confirms the head */
 };
 #define SINK_MAX_BATCH 1000
 
-/* bad: index of the row that was refused (SINK_REFUSED), or count when it is not known which. */
+static inline size_t sink_batch_rows(const struct sink_batch *batch)
+{
+    return batch->record_count + batch->event_count;
+}
+/* What the head is when the batch is stored. */
+struct sink_head sink_batch_head(const struct sink_batch *batch);
+
+/* bad: index of the row that was refused (SINK_REFUSED), records first, then events; the number of
+ * rows when it is not known which. */
 typedef void sink_append_fn(void *context, enum sink_outcome outcome, size_t bad);
 typedef void sink_head_fn(void *context, enum sink_answer answer, const struct sink_head *head);
 /* record borrows; NULL unless SINK_FOUND. */
@@ -55,6 +71,7 @@ enum sink_claim { SINK_CLAIMED, SINK_CLAIM_TAKEN, SINK_CLAIM_FAILED };
 typedef void sink_claim_fn(void *context, enum sink_claim claim, const char *holder,
                            bool same_request);
 typedef void sink_probe_fn(void *context, bool up);
+typedef void sink_done_fn(void *context, bool done);
 
 /* Which record: by run_id, or by company and idempotency_key (run_id NULL). */
 struct sink_key {
@@ -78,6 +95,14 @@ struct sink_ops {
                   sink_claim_fn *done, void *context);
     /* Can an append work now? Connects if need be; checks that the schema is there and writable. */
     void (*probe)(struct sink *sink, int deadline_ms, sink_probe_fn *done, void *context);
+    /* Stores a checkpoint, and its public key if it is a new one. Harmless when it is there. */
+    void (*checkpoint)(struct sink *sink, const struct checkpoint *checkpoint, int deadline_ms,
+                       sink_done_fn *done, void *context);
+    /* Prepares the store for the time to come (partitions). To be called when the sink has come up
+     * and every hour; appends go on without it. */
+    void (*maintain)(struct sink *sink, int deadline_ms, sink_done_fn *done, void *context);
+    /* Why the store cannot be used, in words of a fixed list; "" when nothing is known to be wrong. */
+    const char *(*problem)(const struct sink *sink);
     /* Calls back what is pending (SINK_UNKNOWN, SINK_FAILED, ...) and frees the sink. */
     void (*close)(struct sink *sink);
 };

@@ -158,7 +158,7 @@ static void give(struct sqlite_sink *sink, int which, struct operation *operatio
     struct line *line = &shared->lines[which];
     struct job *job = calloc(1, sizeof(*job));
     if (!job || (operation->kind == QUESTION_APPEND &&
-                 operation_question_own_records(operation->question) < 0)) {
+                 operation_question_own_rows(operation->question) < 0)) {
         free(job);
         operation_finish(operation);
         return;

@@ -6,7 +6,6 @@
  */
 #include "sinks/sqlite_reader.h"
 
-#include "sinks/columns.h"
 #include "sinks/reader_ops.h"
 #include "sinks/reader_sql.h"
 #include "sinks/sqlite_row.h"
@@ -81,7 +80,7 @@ static int sqlite_next(struct reader *base, struct record **out)
         return 1;
     int rc = sqlite3_step(reader->rows);
     if (rc == SQLITE_ROW) {
-        rc = sqlite_row_read(reader->rows, out);
+        rc = sqlite_row_read_record(reader->rows, out);
         return rc == 1 ? READER_UNREADABLE : rc;
     }
     if (rc != SQLITE_DONE)

@@ -6,54 +6,46 @@
  */
 #include "sinks/sqlite_row.h"
 
-#include "sinks/columns.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-char *sqlite_row_insert_sql(void)
+char *sqlite_row_insert_sql(const struct row_layout *layout)
 {
-    AR_AUTO_FREE char *names = columns_names();
-    char marks[COLUMNS_COUNT * 2];
+    AR_AUTO_FREE char *names = row_names(layout);
+    char marks[ROW_MAX_COLUMNS * 2];
     char *sql;
-    for (size_t i = 0; i < COLUMNS_COUNT; i++) {
+    for (size_t i = 0; i < layout->count; i++) {
         marks[i * 2] = '?';
-        marks[i * 2 + 1] = ',';
+        marks[i * 2 + 1] = i + 1 < layout->count ? ',' : '\0';
     }
-    marks[sizeof(marks) - 1] = '\0';
-    if (!names || asprintf(&sql, "INSERT INTO runs (%s) VALUES (%s)", names, marks) < 0)
+    if (!names ||
+        asprintf(&sql, "INSERT INTO %s (%s) VALUES (%s)", layout->table, names, marks) < 0)
         return NULL;
     return sql;
 }
 
-static int bind_column(sqlite3_stmt *statement, size_t column, const struct record *record)
+static int bind_column(sqlite3_stmt *statement, const struct row_layout *layout, const void *row,
+                       size_t column)
 {
     int at = (int)column + 1;
-    struct column_value value = columns_value(record, column);
-    char time[RECORD_TIME_BYTES];
+    char time[ROW_TIME_BYTES];
+    struct row_value value = row_value(layout, row, column);
     if (value.is_null)
         return sqlite3_bind_null(statement, at);
-    switch (columns_table[column].type) {
-    case COLUMN_UUID:
-    case COLUMN_TEXT:
-    case COLUMN_JSON:
+    if (value.text)
         return sqlite3_bind_text(statement, at, value.text, -1, SQLITE_STATIC);
-    case COLUMN_INTEGER:
-    case COLUMN_BOOL:
+    if (layout->columns[column].form != ROW_TIME)
         return sqlite3_bind_int64(statement, at, value.integer);
-    case COLUMN_TIME:
-        record_time_text(value.integer, time);
-        return sqlite3_bind_text(statement, at, time, -1, SQLITE_TRANSIENT);
-    }
-    return SQLITE_MISUSE;
+    row_time_text(value.integer, time);
+    return sqlite3_bind_text(statement, at, time, -1, SQLITE_TRANSIENT);
 }
 
-int sqlite_row_bind(sqlite3_stmt *statement, const struct record *record)
+int sqlite_row_bind(sqlite3_stmt *statement, const struct row_layout *layout, const void *row)
 {
     int rc = SQLITE_OK;
-    for (size_t i = 0; i < COLUMNS_COUNT && rc == SQLITE_OK; i++)
-        rc = bind_column(statement, i, record);
+    for (size_t i = 0; i < layout->count && rc == SQLITE_OK; i++)
+        rc = bind_column(statement, layout, row, i);
     return rc;
 }
 
@@ -67,48 +59,55 @@ static int read_text(sqlite3_stmt *statement, int at, const char **text)
     return strlen(*text) == (size_t)sqlite3_column_bytes(statement, at) ? 0 : 1;
 }
 
-static int read_column(sqlite3_stmt *statement, size_t column, struct record *record)
+/* The canonical text of an integer or a bool in scratch; 1 when it is neither. */
+static int read_number(sqlite3_stmt *statement, int at, enum row_form form,
+                       char scratch[ROW_SCRATCH_BYTES])
+{
+    if (sqlite3_column_type(statement, at) != SQLITE_INTEGER)
+        return 1;
+    int64_t value = sqlite3_column_int64(statement, at);
+    if (form == ROW_BOOL && value != 0 && value != 1)
+        return 1;
+    if (value == ROW_NULL)
+        return 1; /* in a struct it would mean null, which it is not */
+    if (form == ROW_BOOL)
+        (void)snprintf(scratch, ROW_SCRATCH_BYTES, "%s", value ? "true" : "false");
+    else
+        (void)snprintf(scratch, ROW_SCRATCH_BYTES, "%" PRId64, value);
+    return 0;
+}
+
+static int read_column(sqlite3_stmt *statement, const struct row_layout *layout, void *row,
+                       size_t column)
 {
     int at = (int)column;
-    char number[24];
-    const char *text = number;
+    enum row_form form = layout->columns[column].form;
+    char scratch[ROW_SCRATCH_BYTES];
+    const char *text = scratch;
     if (sqlite3_column_type(statement, at) == SQLITE_NULL)
-        return record_set(record, column, NULL);
-    switch (columns_table[column].type) {
-    case COLUMN_INTEGER:
-    case COLUMN_BOOL: {
-        if (sqlite3_column_type(statement, at) != SQLITE_INTEGER)
-            return 1;
-        int64_t value = sqlite3_column_int64(statement, at);
-        if (value == RECORD_NULL)
-            return 1; /* in a struct it would mean null, which it is not */
-        if (columns_table[column].type == COLUMN_INTEGER)
-            (void)snprintf(number, sizeof(number), "%" PRId64, value);
-        else if (value == 0 || value == 1)
-            text = value ? "true" : "false";
-        else
-            return 1;
-        break;
-    }
-    default: {
-        int rc = read_text(statement, at, &text);
+        return row_set(layout, row, column, NULL);
+    int rc = form == ROW_INTEGER || form == ROW_BOOL ? read_number(statement, at, form, scratch)
+                                                     : read_text(statement, at, &text);
+    return rc == 0 ? row_set(layout, row, column, text) : rc;
+}
+
+int sqlite_row_read(sqlite3_stmt *statement, const struct row_layout *layout, void *row)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        int rc = read_column(statement, layout, row, i);
         if (rc != 0)
             return rc;
     }
-    }
-    return record_set(record, column, text);
+    return 0;
 }
 
-int sqlite_row_read(sqlite3_stmt *statement, struct record **out)
+int sqlite_row_read_record(sqlite3_stmt *statement, struct record **out)
 {
     AR_CLEANUP(record_cleanup) struct record *record = record_new();
     if (!record)
         return -ENOMEM;
-    for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-        int rc = read_column(statement, i, record);
-        if (rc != 0)
-            return rc;
-    }
-    *out = AR_TAKE(record);
-    return 0;
+    int rc = sqlite_row_read(statement, &record_layout, record);
+    if (rc == 0)
+        *out = AR_TAKE(record);
+    return rc;
 }

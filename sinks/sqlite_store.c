@@ -12,7 +12,6 @@
 #include "sinks/migrations.h"
 #include "sinks/sqlite_row.h"
 
-#include "sinks/columns.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -90,8 +89,8 @@ static char *made_sql(enum statement statement)
     AR_AUTO_FREE char *names = NULL;
     char *sql = NULL;
     if (statement == RUN_INSERT)
-        return sqlite_row_insert_sql();
-    names = columns_names();
+        return sqlite_row_insert_sql(&record_layout);
+    names = row_names(&record_layout);
     if (!names ||
         asprintf(&sql, "SELECT %s FROM runs WHERE run_id = %s", names,
                  statement == FIND_BY_ID
@@ -219,7 +218,7 @@ static bool enter_commit(int *gate)
 /* Moves the head of the chain: SINK_STORED when it was where the batch expects it. */
 static enum sink_outcome move_head(struct sqlite_store *store, const struct sink_batch *batch)
 {
-    const struct record *last = batch->records[batch->count - 1];
+    const struct record *last = batch->records[batch->record_count - 1];
     enum statement which = batch->head.seq == 0 ? HEAD_INSERT : HEAD_UPDATE;
     sqlite3_stmt *statement = store->statements[which];
     if (sqlite3_bind_text(statement, 1, batch->writer, -1, SQLITE_STATIC) != SQLITE_OK ||
@@ -244,7 +243,7 @@ static bool is_refusal(int rc)
 static int insert_record(struct sqlite_store *store, const struct record *record)
 {
     sqlite3_stmt *statement = store->statements[RUN_INSERT];
-    int rc = sqlite_row_bind(statement, record);
+    int rc = sqlite_row_bind(statement, &record_layout, record);
     if (rc == SQLITE_OK)
         rc = run(store, RUN_INSERT);
     if (rc != SQLITE_DONE || !record->idempotency_key)
@@ -257,7 +256,7 @@ static int insert_record(struct sqlite_store *store, const struct record *record
 static enum sink_outcome insert_records(struct sqlite_store *store, const struct sink_batch *batch,
                                         const int *gate, size_t *bad)
 {
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->record_count; i++) {
         if (__atomic_load_n(gate, __ATOMIC_RELAXED) == GATE_ABANDONED)
             return SINK_NOT_STORED;
         int rc = insert_record(store, batch->records[i]);
@@ -341,7 +340,7 @@ static void ask_find(struct sqlite_store *store, const struct question *question
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_DONE)
         answer->found = SINK_ABSENT;
-    else if (rc == SQLITE_ROW && sqlite_row_read(statement, &answer->record) == 0)
+    else if (rc == SQLITE_ROW && sqlite_row_read_record(statement, &answer->record) == 0)
         answer->found = SINK_FOUND;
     (void)sqlite3_reset(statement);
 }

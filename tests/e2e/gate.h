@@ -111,7 +111,7 @@ static inline json_t *gate_refuse(struct gate *gate, json_t *params, const char 
     ck_assert_uint_eq(after.count, before.count);
     ck_assert_uint_eq(processes_alive(&before), before.count);
     struct rows rows = rows_read(daemon_ledger(gate->daemon));
-    ck_assert_int_eq(rows.items[0]->started_at, RECORD_NULL);
+    ck_assert_int_eq(rows.items[0]->started_at, ROW_NULL);
     ck_assert_str_eq(e2e_stdout(result), "");
     rows_free(&rows);
     processes_free(&before);

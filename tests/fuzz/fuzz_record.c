@@ -17,8 +17,8 @@ static void require(bool holds)
 static void require_same(const struct record *a, const struct record *b)
 {
     size_t length_a = 0, length_b = 0;
-    char *text_a = record_canonical(a, &length_a);
-    char *text_b = record_canonical(b, &length_b);
+    char *text_a = row_canonical(&record_layout, a, &length_a);
+    char *text_b = row_canonical(&record_layout, b, &length_b);
     require(text_a && text_b && length_a == length_b && memcmp(text_a, text_b, length_a) == 0);
     free(text_a);
     free(text_b);
@@ -28,11 +28,11 @@ static void check_columns(const struct record *record)
 {
     struct record *copy = record_new();
     require(copy != NULL);
-    for (size_t i = 0; i < record_column_count; i++) {
+    for (size_t i = 0; i < record_layout.count; i++) {
         char *text = NULL;
-        require(record_get(record, i, &text) == 0);
+        require(row_get(&record_layout, record, i, &text) == 0);
         require(!text || !strchr(text, '\n'));
-        require(record_set(copy, i, text) == 0);
+        require(row_set(&record_layout, copy, i, text) == 0);
         free(text);
     }
     require_same(record, copy);

@@ -120,10 +120,10 @@ static struct record *copy(const struct record *record)
 {
     struct record *other = record_new();
     ck_assert_ptr_nonnull(other);
-    for (size_t i = 0; i < record_column_count; i++) {
+    for (size_t i = 0; i < record_layout.count; i++) {
         AR_AUTO_FREE char *text = NULL;
-        ck_assert_int_eq(record_get(record, i, &text), 0);
-        ck_assert_int_eq(record_set(other, i, text), 0);
+        ck_assert_int_eq(row_get(&record_layout, record, i, &text), 0);
+        ck_assert_int_eq(row_set(&record_layout, other, i, text), 0);
     }
     return other;
 }

@@ -51,15 +51,15 @@ void records_begin(struct records_chain *chain, uint64_t seed)
 static size_t column_of(const char *name)
 {
     size_t i = 0;
-    while (i < record_column_count && strcmp(record_columns[i].name, name) != 0)
+    while (i < record_layout.count && strcmp(record_layout.columns[i].name, name) != 0)
         i++;
-    must(i < record_column_count);
+    must(i < record_layout.count);
     return i;
 }
 
 static void set(struct record *record, const char *name, const char *text)
 {
-    must(record_set(record, column_of(name), text) == 0);
+    must(row_set(&record_layout, record, column_of(name), text) == 0);
 }
 
 struct record *records_plain(struct records_chain *chain)
@@ -207,10 +207,10 @@ struct record *records_odd(struct records_chain *chain)
     record->client_gid = pick_integer(chain);
     record->client_pid = pick_integer(chain);
     record->code_bytes = pick_integer(chain) & INT64_MAX;
-    record->exit_code = records_random(chain) % 2 ? RECORD_NULL : pick_integer(chain);
-    record->signal = records_random(chain) % 2 ? RECORD_NULL : 0;
+    record->exit_code = records_random(chain) % 2 ? ROW_NULL : pick_integer(chain);
+    record->signal = records_random(chain) % 2 ? ROW_NULL : 0;
     record->received_at = pick_time(chain);
-    record->started_at = records_random(chain) % 2 ? RECORD_NULL : pick_time(chain);
+    record->started_at = records_random(chain) % 2 ? ROW_NULL : pick_time(chain);
     record->finished_at = pick_time(chain);
     return record;
 }
@@ -243,13 +243,14 @@ void records_free(struct record **records, size_t count)
 bool records_same(const struct record *one, const struct record *other)
 {
     bool same = true;
-    for (size_t i = 0; i < record_column_count && same; i++) {
+    for (size_t i = 0; i < record_layout.count && same; i++) {
         AR_AUTO_FREE char *left = NULL;
         AR_AUTO_FREE char *right = NULL;
-        must(record_get(one, i, &left) == 0 && record_get(other, i, &right) == 0);
+        must(row_get(&record_layout, one, i, &left) == 0 &&
+             row_get(&record_layout, other, i, &right) == 0);
         same = left && right ? strcmp(left, right) == 0 : left == right;
         if (!same)
-            (void)fprintf(stderr, "%s differs: %s, %s\n", record_columns[i].name,
+            (void)fprintf(stderr, "%s differs: %s, %s\n", record_layout.columns[i].name,
                           left ? left : "(null)", right ? right : "(null)");
     }
     return same;

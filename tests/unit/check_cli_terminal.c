@@ -182,7 +182,7 @@ START_TEST(numbers_are_for_people)
     ck_assert_str_eq(show_bytes(134217728, text), "128 MiB");
     ck_assert_str_eq(show_bytes(1610612736, text), "1.5 GiB");
     ck_assert_str_eq(show_bytes(-1, text), "?");
-    ck_assert_str_eq(show_time(RECORD_NULL, text), "-");
+    ck_assert_str_eq(show_time(ROW_NULL, text), "-");
     ck_assert_str_eq(show_time(INT64_C(1769860800123456), text), "2026-01-31 12:00:00.123");
 }
 END_TEST

@@ -13,9 +13,10 @@
 
 static void set(struct record *record, const char *name, const char *text)
 {
-    for (size_t i = 0; i < record_column_count; i++) {
-        if (strcmp(record_columns[i].name, name) == 0) {
-            ck_assert_msg(record_set(record, i, text) == 0, "%s: %s", name, text ? text : "null");
+    for (size_t i = 0; i < record_layout.count; i++) {
+        if (strcmp(record_layout.columns[i].name, name) == 0) {
+            ck_assert_msg(row_set(&record_layout, record, i, text) == 0, "%s: %s", name,
+                          text ? text : "null");
             return;
         }
     }
@@ -56,9 +57,9 @@ START_TEST(test_canonical_bytes)
     AR_CLEANUP(record_cleanup) struct record *record = sample();
     int64_t recorded_at;
     size_t length;
-    ck_assert(record_time_parse("2026-01-31T12:00:01.000001Z", &recorded_at));
+    ck_assert(row_time_parse("2026-01-31T12:00:01.000001Z", &recorded_at));
     ck_assert_int_eq(record_seal(record, WRITER, 42, digest_zero, recorded_at, true), 0);
-    AR_AUTO_FREE char *text = record_canonical(record, &length);
+    AR_AUTO_FREE char *text = row_canonical(&record_layout, record, &length);
     static const char expected[] =
         "run_id:" RUN_ID "\nwriter:" WRITER
         "\nseq:42\nschema_version:1\ncompany:acme\nactor:actor-1\n"
@@ -144,11 +145,11 @@ START_TEST(test_any_change_shows)
         set(record, changes[i][0], changes[i][1]);
         ck_assert_msg(record_check(record) == 1, "%s", changes[i][0]);
     }
-    for (size_t i = 0; i < record_column_count; i++) {
+    for (size_t i = 0; i < record_layout.count; i++) {
         bool touched = false;
         for (size_t j = 0; j < AR_COUNT(changes); j++)
-            touched |= strcmp(changes[j][0], record_columns[i].name) == 0;
-        ck_assert_msg(touched, "%s is not in the list", record_columns[i].name);
+            touched |= strcmp(changes[j][0], record_layout.columns[i].name) == 0;
+        ck_assert_msg(touched, "%s is not in the list", record_layout.columns[i].name);
     }
 }
 END_TEST
@@ -204,19 +205,19 @@ START_TEST(test_forms)
     AR_CLEANUP(record_cleanup) struct record *record = sample();
     AR_AUTO_JSON json_t *before = record_to_json(record);
     for (size_t i = 0; i < AR_COUNT(wrong); i++) {
-        for (size_t column = 0; column < record_column_count; column++) {
-            if (strcmp(record_columns[column].name, wrong[i][0]) != 0)
+        for (size_t column = 0; column < record_layout.count; column++) {
+            if (strcmp(record_layout.columns[column].name, wrong[i][0]) != 0)
                 continue;
             /* "" is a digest's null in the struct, but no text of the column. */
-            ck_assert_msg(record_set(record, column, wrong[i][1]) == 1, "%s: %s", wrong[i][0],
-                          wrong[i][1] ? wrong[i][1] : "null");
+            ck_assert_msg(row_set(&record_layout, record, column, wrong[i][1]) == 1, "%s: %s",
+                          wrong[i][0], wrong[i][1] ? wrong[i][1] : "null");
         }
     }
     AR_AUTO_JSON json_t *after = record_to_json(record);
     ck_assert(json_equal(before, after));
     char *text;
-    ck_assert_int_eq(record_get(record, record_column_count, &text), -ENOENT);
-    ck_assert_int_eq(record_set(record, record_column_count, "x"), 1);
+    ck_assert_int_eq(row_get(&record_layout, record, record_layout.count, &text), -ENOENT);
+    ck_assert_int_eq(row_set(&record_layout, record, record_layout.count, "x"), 1);
 }
 END_TEST
 
@@ -236,11 +237,11 @@ START_TEST(test_times)
                  {253402300799999999, "9999-12-31T23:59:59.999999Z"},
                  {-62135596800000000, "0001-01-01T00:00:00.000000Z"}};
     for (size_t i = 0; i < AR_COUNT(times); i++) {
-        char text[RECORD_TIME_BYTES];
+        char text[ROW_TIME_BYTES];
         int64_t us = 7;
-        record_time_text(times[i].us, text);
+        row_time_text(times[i].us, text);
         ck_assert_str_eq(text, times[i].text);
-        ck_assert(record_time_parse(text, &us));
+        ck_assert(row_time_parse(text, &us));
         ck_assert_int_eq(us, times[i].us);
     }
     static const char *const wrong[] = {"",
@@ -269,7 +270,7 @@ START_TEST(test_times)
                                         NULL};
     for (size_t i = 0; wrong[i]; i++) {
         int64_t us;
-        ck_assert_msg(!record_time_parse(wrong[i], &us), "%s", wrong[i]);
+        ck_assert_msg(!row_time_parse(wrong[i], &us), "%s", wrong[i]);
     }
 }
 END_TEST
@@ -282,15 +283,15 @@ START_TEST(test_times_against_library)
                      62135596800000000 + (int64_t)unit_random_below(&random, 1000000);
         time_t seconds = (time_t)(us >= 0 ? us / 1000000 : -((-us + 999999) / 1000000));
         struct tm tm;
-        char text[RECORD_TIME_BYTES], expected[64];
+        char text[ROW_TIME_BYTES], expected[64];
         ck_assert_ptr_nonnull(gmtime_r(&seconds, &tm));
         (void)snprintf(expected, sizeof(expected), "%04d-%02d-%02dT%02d:%02d:%02d.%06lldZ",
                        tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
                        tm.tm_sec, (long long)(us - (int64_t)seconds * 1000000));
-        record_time_text(us, text);
+        row_time_text(us, text);
         ck_assert_str_eq(text, expected);
         int64_t again;
-        ck_assert(record_time_parse(text, &again));
+        ck_assert(row_time_parse(text, &again));
         ck_assert_int_eq(again, us);
     }
 }
@@ -374,7 +375,7 @@ static void random_texts(struct unit_random *random, struct record *record)
 
 static struct record *random_record(struct unit_random *random)
 {
-    static const int64_t codes[] = {RECORD_NULL, 0, 255, -1, INT64_MAX, INT64_MIN + 1};
+    static const int64_t codes[] = {ROW_NULL, 0, 255, -1, INT64_MAX, INT64_MIN + 1};
     struct record *record = record_new();
     memcpy(record->run_id, RUN_ID, sizeof(record->run_id));
     random_texts(random, record);
@@ -392,7 +393,7 @@ static struct record *random_record(struct unit_random *random)
     record->exit_code = codes[unit_random_below(random, AR_COUNT(codes))];
     record->signal = codes[unit_random_below(random, AR_COUNT(codes))];
     record->received_at = random_time(random);
-    record->started_at = unit_random_below(random, 3) ? random_time(random) : RECORD_NULL;
+    record->started_at = unit_random_below(random, 3) ? random_time(random) : ROW_NULL;
     record->finished_at = random_time(random);
     char previous[DIGEST_HEX_BYTES];
     random_digest(random, previous);
@@ -404,13 +405,13 @@ static struct record *random_record(struct unit_random *random)
 
 static void assert_same(const struct record *a, const struct record *b, uint64_t seed)
 {
-    for (size_t i = 0; i < record_column_count; i++) {
+    for (size_t i = 0; i < record_layout.count; i++) {
         AR_AUTO_FREE char *left = NULL;
         AR_AUTO_FREE char *right = NULL;
-        ck_assert_int_eq(record_get(a, i, &left), 0);
-        ck_assert_int_eq(record_get(b, i, &right), 0);
+        ck_assert_int_eq(row_get(&record_layout, a, i, &left), 0);
+        ck_assert_int_eq(row_get(&record_layout, b, i, &right), 0);
         ck_assert_msg(!left == !right && (!left || strcmp(left, right) == 0), "%s, seed %llu",
-                      record_columns[i].name, (unsigned long long)seed);
+                      record_layout.columns[i].name, (unsigned long long)seed);
         ck_assert(!left || !strchr(left, '\n'));
     }
     ck_assert_int_eq(record_check(b), 0);
@@ -422,11 +423,11 @@ START_TEST(test_columns_come_back)
     for (int round = 0; round < 500; round++) {
         AR_CLEANUP(record_cleanup) struct record *record = random_record(&random);
         AR_CLEANUP(record_cleanup) struct record *copy = record_new();
-        for (size_t i = 0; i < record_column_count; i++) {
+        for (size_t i = 0; i < record_layout.count; i++) {
             AR_AUTO_FREE char *text = NULL;
-            ck_assert_int_eq(record_get(record, i, &text), 0);
-            ck_assert_msg(record_set(copy, i, text) == 0, "%s: %s, seed %llu",
-                          record_columns[i].name, text ? text : "null",
+            ck_assert_int_eq(row_get(&record_layout, record, i, &text), 0);
+            ck_assert_msg(row_set(&record_layout, copy, i, text) == 0, "%s: %s, seed %llu",
+                          record_layout.columns[i].name, text ? text : "null",
                           (unsigned long long)random.seed);
         }
         assert_same(record, copy, random.seed);
@@ -494,15 +495,15 @@ START_TEST(test_json_faults)
                       problem_word(fault.problem));
         ck_assert_str_eq(fault.path, cases[i].path);
     }
-    for (size_t i = 0; i < record_column_count; i++) {
+    for (size_t i = 0; i < record_layout.count; i++) {
         AR_CLEANUP(record_cleanup) struct record *record = sample();
         AR_AUTO_JSON json_t *value = record_to_json(record);
         struct record *copy = NULL;
         struct fault fault = {0};
-        ck_assert_int_eq(json_object_del(value, record_columns[i].name), 0);
+        ck_assert_int_eq(json_object_del(value, record_layout.columns[i].name), 0);
         ck_assert_int_eq(record_from_json(value, false, &copy, &fault), 1);
         ck_assert_int_eq(fault.problem, PROBLEM_MISSING);
-        ck_assert_str_eq(fault.path + 1, record_columns[i].name);
+        ck_assert_str_eq(fault.path + 1, record_layout.columns[i].name);
     }
 }
 END_TEST

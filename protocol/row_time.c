@@ -1,10 +1,10 @@
 /*
- * record_time.c - microseconds since the epoch to text and back (declared in record.h).
+ * row_time.c - microseconds since the epoch to text and back (declared in row.h).
  *
  * The proleptic Gregorian calendar, UTC, no leap seconds, years 0001 to 9999; by arithmetic alone,
  * so that no time zone, locale or library can change what was hashed.
  */
-#include "protocol/record.h"
+#include "protocol/row.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,14 +53,14 @@ static void put_digits(char *at, size_t count, int64_t value)
         at[count] = (char)('0' + value % 10);
 }
 
-void record_time_text(int64_t us, char out[RECORD_TIME_BYTES])
+void row_time_text(int64_t us, char out[ROW_TIME_BYTES])
 {
     us = us < TIME_MIN_US ? TIME_MIN_US : us > TIME_MAX_US ? TIME_MAX_US : us;
     int64_t days = us / DAY_US - (us % DAY_US < 0);
     int64_t rest = us - days * DAY_US;
     int64_t second = rest / SECOND_US;
     struct civil civil = civil_from_days(days);
-    memcpy(out, "0000-00-00T00:00:00.000000Z", RECORD_TIME_BYTES);
+    memcpy(out, "0000-00-00T00:00:00.000000Z", ROW_TIME_BYTES);
     put_digits(out, 4, civil.year);
     put_digits(out + 5, 2, civil.month);
     put_digits(out + 8, 2, civil.day);
@@ -89,7 +89,7 @@ static bool has_form(const char *text)
     return true;
 }
 
-bool record_time_parse(const char *text, int64_t *us)
+bool row_time_parse(const char *text, int64_t *us)
 {
     if (!has_form(text))
         return false;
@@ -99,8 +99,8 @@ bool record_time_parse(const char *text, int64_t *us)
     int64_t value =
         days_from_civil(&civil) * DAY_US + second * SECOND_US + read_digits(text + 20, 6);
     /* A day, hour or second that does not exist comes back as another one. */
-    char again[RECORD_TIME_BYTES];
-    record_time_text(value, again);
+    char again[ROW_TIME_BYTES];
+    row_time_text(value, again);
     if (strcmp(again, text) != 0)
         return false;
     *us = value;
