@@ -1,19 +1,20 @@
 /*
  * postgres_conn.c - see postgres_conn.h.
  *
- * The states go down -> resolving -> connecting -> preparing -> ready, and from each of them back to
- * down, at first through a pause. There is one event for the socket, made anew whenever libpq may have taken
+ * The states go down -> resolving -> connecting -> preparing -> ready. What fails before ready goes
+ * on with the next address or host; the end of a round, and a connection that is lost, go back to
+ * down through a pause. There is one event for the socket, made anew whenever libpq may have taken
  * another socket, and one timer: the limit of an attempt, or the pause.
  */
 #include "sinks/postgres_conn.h"
 
 #include "sinks/postgres_hosts.h"
+#include "sinks/postgres_settings.h"
 
 #include <event2/event.h>
 #include <event2/util.h>
 #include <string.h>
 
-#define CONNECT_LIMIT_MS 10000
 #define PAUSE_FIRST_MS   100
 #define PAUSE_LONGEST_MS 5000
 
@@ -21,30 +22,71 @@ enum state { DOWN, PAUSED, RESOLVING, CONNECTING, PREPARING, READY };
 
 struct postgres_conn {
     struct event_base *base;
-    struct postgres_conn_plan plan; /* conninfo is owned */
+    struct postgres_conn_plan plan;
+    struct postgres_settings *settings;
     enum state state;
-    struct postgres_hosts *hosts; /* while resolving */
+    /* Of the round: */
+    size_t host, address;            /* what is tried; the address: of the host's name */
+    size_t tried;                    /* hosts that are done with */
+    struct postgres_hosts **lookups; /* one a host, or NULL; one that hangs is kept for later */
+    /* Of the attempt: */
     PGconn *pg;
     struct event *readable, *writable; /* of the socket of pg; NULL without */
     struct event *timer;
-    int pause_ms; /* the next pause */
+    ConnStatusType last; /* before libpq was asked to go on */
     bool warned;
     bool refused;    /* while preparing: the server said no */
     unsigned syncs;  /* how many have not come back */
-    unsigned closed; /* how often it was: tells whether this is still the same connection */
+    unsigned closed; /* how often it was: tells whether this is still the same attempt */
+    int pause_ms;    /* the next pause */
+    enum postgres_problem worst;   /* of the round, or of what was sent last */
+    enum postgres_problem problem; /* what is told */
 };
 
-/* Settings of the session. What a backend waits for must end although nobody waits any more. The
- * second statement sets what only newer servers have. */
+/* Settings of the session. Nothing in it may cut a COMMIT short or make it less than durable,
+ * whatever is set for the role or the database; but what a backend waits for otherwise must end
+ * although nobody waits any more. The second statement sets what only newer servers have. */
 static const char *const session_sql[] = {
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog', false), "
     "pg_catalog.set_config('lock_timeout', '10s', false), "
-    "pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false)",
-    "SELECT pg_catalog.set_config(name, '2000', false) FROM pg_catalog.pg_settings "
-    "WHERE name = 'client_connection_check_interval'",
+    "pg_catalog.set_config('statement_timeout', '0', false), "
+    "pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false), "
+    "pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting("
+    "'synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)",
+    "SELECT pg_catalog.set_config(name, CASE name WHEN 'client_connection_check_interval' "
+    "THEN '2000' ELSE '0' END, false) FROM pg_catalog.pg_settings WHERE name IN "
+    "('client_connection_check_interval', 'transaction_timeout', 'idle_session_timeout')",
 };
 
-static void connect_now(struct postgres_conn *conn);
+static void try_rest(struct postgres_conn *conn);
+static bool next_host(struct postgres_conn *conn);
+
+/* ---- problems ------------------------------------------------------------------------------- */
+
+static void note(struct postgres_conn *conn, enum postgres_problem problem)
+{
+    if (problem > conn->worst)
+        conn->worst = problem;
+}
+
+void postgres_conn_blame(struct postgres_conn *conn, enum postgres_problem problem)
+{
+    note(conn, problem);
+}
+
+const char *postgres_conn_problem(const struct postgres_conn *conn)
+{
+    return conn->problem == POSTGRES_FINE ? NULL : postgres_problem_word(conn->problem);
+}
+
+/* A row that is refused says nothing of the server. */
+static void note_result(struct postgres_conn *conn, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    enum postgres_problem problem = state ? postgres_problem_of_state(state) : POSTGRES_LOST;
+    if (problem != POSTGRES_REFUSED || conn->state != READY)
+        note(conn, problem);
+}
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
@@ -55,17 +97,23 @@ static void free_event(struct event **event)
     *event = NULL;
 }
 
-void postgres_conn_drop(struct postgres_conn *conn)
+/* What was tried is over: nothing of it comes any more. */
+static void end_attempt(struct postgres_conn *conn)
 {
     free_event(&conn->readable);
     free_event(&conn->writable);
     (void)evtimer_del(conn->timer);
-    postgres_hosts_free(conn->hosts);
-    conn->hosts = NULL;
     PQfinish(conn->pg);
     conn->pg = NULL;
     conn->syncs = 0;
     conn->closed++;
+}
+
+void postgres_conn_drop(struct postgres_conn *conn)
+{
+    if (conn->state == READY)
+        conn->problem = conn->worst == POSTGRES_FINE ? POSTGRES_TIMED_OUT : conn->worst;
+    end_attempt(conn);
     conn->state = DOWN;
 }
 
@@ -86,11 +134,40 @@ static int spread(int ms)
 
 void postgres_conn_fail(struct postgres_conn *conn)
 {
-    postgres_conn_drop(conn);
+    if (conn->worst == POSTGRES_FINE)
+        conn->worst = POSTGRES_LOST;
+    if (conn->state == READY &&
+        (conn->worst == POSTGRES_READ_ONLY || conn->worst == POSTGRES_UNAVAILABLE))
+        (void)next_host(conn);
+    conn->problem = conn->worst;
+    end_attempt(conn);
     conn->state = PAUSED;
     set_timer(conn, spread(conn->pause_ms));
     conn->pause_ms = conn->pause_ms * 2 > PAUSE_LONGEST_MS ? PAUSE_LONGEST_MS : conn->pause_ms * 2;
     conn->plan.events->lost(conn->plan.context);
+}
+
+/* What has failed before it was ready is no loss: there may be more to try. */
+static void break_off(struct postgres_conn *conn, enum postgres_problem problem)
+{
+    note(conn, problem);
+    if (conn->state == READY) {
+        postgres_conn_fail(conn);
+        return;
+    }
+    end_attempt(conn);
+    if (conn->state != RESOLVING || next_host(conn))
+        try_rest(conn);
+    else
+        postgres_conn_fail(conn);
+}
+
+static void begin_round(struct postgres_conn *conn)
+{
+    conn->tried = 0;
+    conn->address = 0;
+    conn->worst = POSTGRES_FINE;
+    try_rest(conn);
 }
 
 static void timer_fired(evutil_socket_t fd, short what, void *context)
@@ -98,12 +175,10 @@ static void timer_fired(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct postgres_conn *conn = context;
-    if (conn->state != PAUSED) {
-        postgres_conn_fail(conn); /* connecting has taken too long */
-        return;
-    }
-    conn->state = DOWN;
-    connect_now(conn);
+    if (conn->state == PAUSED)
+        begin_round(conn);
+    else
+        break_off(conn, POSTGRES_TIMED_OUT);
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -114,31 +189,56 @@ static bool is_success(const PGresult *result)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-static void take_sync(struct postgres_conn *conn)
+/* A name that is still asked for is not forgotten: its thread could not be ended. */
+static void forget_answer(struct postgres_conn *conn, size_t host)
 {
-    conn->syncs--;
-    if (conn->state == READY) {
-        conn->plan.events->synced(conn->plan.context);
+    if (!conn->lookups[host] || !postgres_hosts_answer(conn->lookups[host]))
         return;
-    }
-    if (conn->refused) {
-        postgres_conn_fail(conn);
-        return;
-    }
+    postgres_hosts_free(conn->lookups[host]);
+    conn->lookups[host] = NULL;
+}
+
+static void become_ready(struct postgres_conn *conn)
+{
+    for (size_t i = 0; i < postgres_settings_hosts(conn->settings); i++)
+        forget_answer(conn, i); /* they may be wrong when they are wanted again */
     (void)evtimer_del(conn->timer);
     conn->state = READY;
     conn->pause_ms = PAUSE_FIRST_MS;
+    conn->worst = POSTGRES_FINE;
+    if (conn->problem != POSTGRES_FULL)
+        conn->problem = POSTGRES_FINE;
     conn->plan.events->ready(conn->plan.context);
+}
+
+static void take_sync(struct postgres_conn *conn)
+{
+    conn->syncs--;
+    if (conn->state == READY)
+        conn->plan.events->synced(conn->plan.context);
+    else if (conn->refused)
+        break_off(conn, POSTGRES_FINE); /* its problem has been noted */
+    else
+        become_ready(conn);
 }
 
 static void take_result(struct postgres_conn *conn, const PGresult *result)
 {
-    if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+    ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_PIPELINE_SYNC) {
         take_sync(conn);
-    else if (conn->state == READY)
-        conn->plan.events->result(conn->plan.context, result);
-    else if (!is_success(result))
-        conn->refused = true;
+        return;
+    }
+    if (status == PGRES_FATAL_ERROR)
+        note_result(conn, result);
+    if (conn->state != READY) {
+        conn->refused = conn->refused || !is_success(result);
+        return;
+    }
+    /* libpq takes a result that it may not change. */
+    if (strcmp(PQcmdStatus((PGresult *)(uintptr_t)result), "COMMIT") == 0)
+        conn->problem = POSTGRES_FINE;
+    conn->plan.events->result(conn->plan.context, result);
 }
 
 /* Takes what has come, as long as something is awaited and the connection is the same. */
@@ -150,11 +250,11 @@ static void take_results(struct postgres_conn *conn)
         if (result)
             take_result(conn, result);
         else if (PQstatus(conn->pg) == CONNECTION_BAD)
-            postgres_conn_fail(conn);
+            break_off(conn, POSTGRES_LOST);
         PQclear(result);
     }
     if (conn->closed == closed && PQstatus(conn->pg) == CONNECTION_BAD)
-        postgres_conn_fail(conn);
+        break_off(conn, POSTGRES_LOST);
 }
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
@@ -163,7 +263,7 @@ static void flush(struct postgres_conn *conn)
 {
     int left = PQflush(conn->pg);
     if (left < 0)
-        postgres_conn_fail(conn);
+        break_off(conn, POSTGRES_LOST);
     else if (left > 0 && event_add(conn->writable, NULL) < 0)
         abort();
 }
@@ -181,7 +281,7 @@ static void become_readable(evutil_socket_t fd, short what, void *context)
     if (alive)
         flush(conn); /* reading may have made room for what is to be sent */
     else
-        postgres_conn_fail(conn);
+        break_off(conn, POSTGRES_LOST);
 }
 
 static void become_writable(evutil_socket_t fd, short what, void *context)
@@ -205,8 +305,10 @@ static int watch_socket(struct postgres_conn *conn)
 
 void postgres_conn_sync(struct postgres_conn *conn)
 {
+    if (conn->state == READY && conn->syncs == 0)
+        conn->worst = POSTGRES_FINE;
     if (!PQpipelineSync(conn->pg)) {
-        postgres_conn_fail(conn);
+        break_off(conn, POSTGRES_LOST);
         return;
     }
     conn->syncs++;
@@ -244,22 +346,26 @@ static void connected(struct postgres_conn *conn)
     conn->state = PREPARING;
     conn->refused = false;
     conn->warned = false;
-    (void)PQsetNoticeReceiver(conn->pg, take_notice, conn);
+    set_timer(conn, postgres_settings_limit_ms(conn->settings));
     if (watch_socket(conn) < 0 || PQsetnonblocking(conn->pg, 1) != 0 ||
         !PQenterPipelineMode(conn->pg) || !send_preparation(conn))
-        postgres_conn_fail(conn);
+        break_off(conn, POSTGRES_LOST);
     else
         postgres_conn_sync(conn);
 }
 
 static void poll_again(evutil_socket_t fd, short what, void *context);
 
-static void wait_for_poll(struct postgres_conn *conn, short what)
+static bool wait_for_poll(struct postgres_conn *conn, short what)
 {
     free_event(&conn->readable);
     conn->readable = event_new(conn->base, PQsocket(conn->pg), what, poll_again, conn);
-    if (!conn->readable || event_add(conn->readable, NULL) < 0)
-        postgres_conn_fail(conn);
+    return conn->readable && event_add(conn->readable, NULL) == 0;
+}
+
+static enum postgres_problem why_not_connected(const struct postgres_conn *conn)
+{
+    return postgres_problem_of_message(PQerrorMessage(conn->pg), conn->last);
 }
 
 static void poll_again(evutil_socket_t fd, short what, void *context)
@@ -269,82 +375,103 @@ static void poll_again(evutil_socket_t fd, short what, void *context)
     struct postgres_conn *conn = context;
     /* libpq may close the socket and take another: no event may be left on the old one. */
     free_event(&conn->readable);
-    switch (PQconnectPoll(conn->pg)) {
-    case PGRES_POLLING_READING:
-        wait_for_poll(conn, EV_READ);
-        return;
-    case PGRES_POLLING_WRITING:
-        wait_for_poll(conn, EV_WRITE);
-        return;
-    case PGRES_POLLING_OK:
+    conn->last = PQstatus(conn->pg);
+    PostgresPollingStatusType status = PQconnectPoll(conn->pg);
+    if (status == PGRES_POLLING_OK)
         connected(conn);
-        return;
-    default:
-        postgres_conn_fail(conn);
-    }
+    else if (status != PGRES_POLLING_READING && status != PGRES_POLLING_WRITING)
+        break_off(conn, why_not_connected(conn));
+    else if (!wait_for_poll(conn, status == PGRES_POLLING_READING ? EV_READ : EV_WRITE))
+        break_off(conn, POSTGRES_LOST);
 }
 
-/* What stands before dbname can be said otherwise in the connection string, what stands after it
- * can not. A server that takes no writes is not the one to ask. lists may be NULL. */
-static PGconn *start(const char *conninfo, const struct postgres_hosts_lists *lists)
-{
-    const char *const names[] = {"fallback_application_name",
-                                 "target_session_attrs",
-                                 "keepalives_idle",
-                                 "tcp_user_timeout",
-                                 "dbname",
-                                 "client_encoding",
-                                 lists ? "host" : NULL, /* the list of names ends with NULL */
-                                 "hostaddr",
-                                 "port",
-                                 NULL};
-    const char *const values[] = {"auditrund",
-                                  "read-write",
-                                  "30",
-                                  "30000",
-                                  conninfo,
-                                  "UTF8",
-                                  lists ? lists->host : NULL,
-                                  lists ? lists->hostaddr : NULL,
-                                  lists ? lists->port : NULL,
-                                  NULL};
-    return PQconnectStartParams(names, values, 1);
-}
+/* ---- a round of all hosts ------------------------------------------------------------------- */
 
-static void connect_to(struct postgres_conn *conn, const struct postgres_hosts_lists *lists)
+/* True when it is under way; address: NULL for a host without a name to resolve. */
+static bool try_address(struct postgres_conn *conn, const char *address)
 {
     conn->state = CONNECTING;
-    conn->pg = start(conn->plan.conninfo, lists);
-    if (!conn->pg || PQstatus(conn->pg) == CONNECTION_BAD)
-        postgres_conn_fail(conn);
-    else
-        wait_for_poll(conn, EV_WRITE);
+    conn->last = CONNECTION_NEEDED;
+    conn->pg = postgres_settings_start(conn->settings, conn->host, address);
+    if (PQstatus(conn->pg) == CONNECTION_BAD) {
+        note(conn, conn->pg ? why_not_connected(conn) : POSTGRES_LOST);
+        end_attempt(conn);
+        return false;
+    }
+    /* Of an error its SQLSTATE is enough: what a server says is not for us to repeat. */
+    (void)PQsetErrorVerbosity(conn->pg, PQERRORS_SQLSTATE);
+    (void)PQsetNoticeReceiver(conn->pg, take_notice, conn);
+    set_timer(conn, postgres_settings_limit_ms(conn->settings));
+    if (wait_for_poll(conn, EV_WRITE))
+        return true;
+    end_attempt(conn);
+    return false;
 }
 
-static void resolved(void *context, const struct postgres_hosts_lists *lists)
+/* A name that was resolved while nobody waited for it is used in the next round. */
+static void resolved(void *context, struct postgres_hosts *hosts)
 {
     struct postgres_conn *conn = context;
-    if (lists)
-        connect_to(conn, lists);
-    else
-        postgres_conn_fail(conn);
+    if (conn->state != RESOLVING || hosts != conn->lookups[conn->host])
+        return;
+    (void)evtimer_del(conn->timer);
+    try_rest(conn);
 }
 
-static void connect_now(struct postgres_conn *conn)
+static bool try_name(struct postgres_conn *conn, const char *name)
 {
-    conn->state = RESOLVING;
-    set_timer(conn, CONNECT_LIMIT_MS);
-    int rc = postgres_hosts_find(conn->base, conn->plan.conninfo, resolved, conn, &conn->hosts);
-    if (rc == 1)
-        connect_to(conn, NULL);
-    else if (rc < 0)
-        postgres_conn_fail(conn);
+    struct postgres_hosts **lookup = &conn->lookups[conn->host];
+    if (!*lookup && postgres_hosts_ask(conn->base, name, resolved, conn, lookup) < 0) {
+        note(conn, POSTGRES_UNKNOWN_NAME);
+        return false;
+    }
+    const struct postgres_hosts_answer *answer = postgres_hosts_answer(*lookup);
+    if (!answer) {
+        conn->state = RESOLVING;
+        set_timer(conn, postgres_settings_limit_ms(conn->settings));
+        return true;
+    }
+    if (answer->count == 0)
+        note(conn, POSTGRES_UNKNOWN_NAME);
+    while (conn->address < answer->count)
+        if (try_address(conn, answer->addresses[conn->address++]))
+            return true;
+    return false;
+}
+
+/* What is left to try of the host: true when something is under way. */
+static bool try_host(struct postgres_conn *conn)
+{
+    const char *name = postgres_settings_name(conn->settings, conn->host);
+    if (name)
+        return try_name(conn, name);
+    return conn->address++ == 0 && try_address(conn, NULL);
+}
+
+/* Leaves the host for the next one; false when that ends the round. */
+static bool next_host(struct postgres_conn *conn)
+{
+    size_t count = postgres_settings_hosts(conn->settings);
+    forget_answer(conn, conn->host);
+    conn->host = (conn->host + 1) % count;
+    conn->address = 0;
+    conn->tried++;
+    return conn->tried < count;
+}
+
+static void try_rest(struct postgres_conn *conn)
+{
+    do {
+        if (try_host(conn))
+            return;
+    } while (next_host(conn));
+    postgres_conn_fail(conn);
 }
 
 void postgres_conn_open(struct postgres_conn *conn)
 {
     if (conn->state == DOWN)
-        connect_now(conn);
+        begin_round(conn);
 }
 
 void postgres_conn_hurry(struct postgres_conn *conn)
@@ -384,15 +511,28 @@ int postgres_conn_new(struct event_base *base, const struct postgres_conn_plan *
         return -ENOMEM;
     conn->base = base;
     conn->plan = *plan;
-    conn->plan.conninfo = strdup(plan->conninfo);
+    conn->plan.conninfo = NULL;
     conn->pause_ms = PAUSE_FIRST_MS;
     conn->timer = evtimer_new(base, timer_fired, conn);
-    if (!conn->plan.conninfo || !conn->timer) {
+    int rc = conn->timer ? postgres_settings_new(plan->conninfo, &conn->settings) : -ENOMEM;
+    if (rc == 0) {
+        conn->lookups =
+            calloc(postgres_settings_hosts(conn->settings), sizeof(struct postgres_hosts *));
+        rc = conn->lookups ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
         postgres_conn_free(conn);
-        return -ENOMEM;
+        return rc;
     }
     *out = conn;
     return 0;
+}
+
+static void free_lookups(struct postgres_conn *conn)
+{
+    for (size_t i = 0; conn->lookups && i < postgres_settings_hosts(conn->settings); i++)
+        postgres_hosts_free(conn->lookups[i]);
+    free(conn->lookups);
 }
 
 void postgres_conn_free(struct postgres_conn *conn)
@@ -402,6 +542,7 @@ void postgres_conn_free(struct postgres_conn *conn)
     if (conn->timer)
         postgres_conn_drop(conn);
     free_event(&conn->timer);
-    free((void *)conn->plan.conninfo);
+    free_lookups(conn);
+    postgres_settings_free(conn->settings);
     free(conn);
 }

@@ -4,13 +4,17 @@
  *
  * libpq is in non-blocking pipeline mode. Who uses it queues statements with PQsend... on
  * postgres_conn_pg() and ends them with postgres_conn_sync(); results come as events, in order.
- * Nothing here has a deadline of its own but connecting: an operation that waits too long drops the
- * connection.
+ *
+ * The hosts of the connection string are tried one at a time, beginning with the one that served
+ * last, and each address of a host has a limit of its own (connect_timeout, or 3 s). Only after a
+ * whole round comes the pause. Only a server that takes writes is taken. Nothing else here has a
+ * deadline: an operation that waits too long drops the connection.
  */
 #ifndef AUDITRUN_SINKS_POSTGRES_CONN_H
 #define AUDITRUN_SINKS_POSTGRES_CONN_H
 
 #include "protocol/base.h"
+#include "sinks/postgres_problem.h"
 
 #include <libpq-fe.h>
 
@@ -30,19 +34,20 @@ struct postgres_conn_events {
     void (*result)(void *context, const PGresult *result);
     /* All results up to a postgres_conn_sync() have come. */
     void (*synced)(void *context);
-    /* An attempt to connect has failed, or the connection is gone: nothing more will come. */
+    /* No host could be connected to, or the connection is gone: nothing more will come. */
     void (*lost)(void *context);
 };
 
 struct postgres_conn_plan {
-    const char *conninfo;
+    const char *conninfo;                             /* needed by postgres_conn_new() only */
     const struct postgres_conn_statement *statements; /* must outlive the connection */
     size_t statement_count;
     const struct postgres_conn_events *events;
     void *context;
 };
 
-/* 0 with *out owned (postgres_conn_free), -ENOMEM. Does not connect yet. */
+/* 0 with *out owned (postgres_conn_free), -ENOMEM. Does not connect yet. A connection string that
+ * libpq does not understand is found out when connecting. */
 int postgres_conn_new(struct event_base *base, const struct postgres_conn_plan *plan,
                       struct postgres_conn **out) AR_MUST_CHECK;
 void postgres_conn_free(struct postgres_conn *conn);
@@ -54,7 +59,8 @@ void postgres_conn_hurry(struct postgres_conn *conn);
 /* Closes it, without an event; postgres_conn_open() opens it again. What was sent may still be
  * carried out by the server. */
 void postgres_conn_drop(struct postgres_conn *conn);
-/* Closes it as lost, with the event. */
+/* Closes it as lost, with the event. When the server has said that it takes no writes or shuts down,
+ * the search for the next one begins with another host. */
 void postgres_conn_fail(struct postgres_conn *conn);
 
 bool postgres_conn_is_ready(const struct postgres_conn *conn);
@@ -66,5 +72,11 @@ void postgres_conn_sync(struct postgres_conn *conn);
 /* Has the server warned since the last postgres_conn_forget_warnings()? */
 bool postgres_conn_has_warned(const struct postgres_conn *conn);
 void postgres_conn_forget_warnings(struct postgres_conn *conn);
+
+/* A word (see postgres_problem.h) for why there is no connection, or why the last one was lost; NULL
+ * while nothing is known to be wrong. A full disk is told of until a COMMIT succeeds. */
+const char *postgres_conn_problem(const struct postgres_conn *conn);
+/* What the user of the connection has found out: told of when the connection fails next. */
+void postgres_conn_blame(struct postgres_conn *conn, enum postgres_problem problem);
 
 #endif

@@ -2,30 +2,23 @@
  * postgres_hosts.c - see postgres_hosts.h.
  *
  * Loop and thread share the struct lookup, which whoever lets go of it last frees. The thread writes
- * its lists before it wakes the loop, and nothing afterwards.
+ * its answer before it wakes the loop, and nothing afterwards.
  */
 #include "sinks/postgres_hosts.h"
 
-#include <arpa/inet.h>
 #include <event2/event.h>
-#include <libpq-fe.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define MAX_HOSTS     16 /* in a connection string; more are left to libpq */
-#define MAX_ADDRESSES 32 /* of all of them */
-
 struct lookup {
     unsigned holders; /* atomic */
-    int wake;         /* eventfd: the lists are there */
-    char *hosts, *ports;
-    /* Written by the thread: */
-    char *host, *hostaddr, *port;
-    size_t addresses; /* atomic, written last */
+    int wake;         /* eventfd: the answer is there */
+    char *name;
+    bool answered;                       /* atomic, written last */
+    struct postgres_hosts_answer answer; /* the thread's, until then */
 };
 
 struct postgres_hosts {
@@ -41,86 +34,32 @@ static void lookup_release(struct lookup *lookup)
         return;
     if (lookup->wake >= 0)
         (void)close(lookup->wake);
-    free(lookup->hosts);
-    free(lookup->ports);
-    free(lookup->host);
-    free(lookup->hostaddr);
-    free(lookup->port);
+    free(lookup->name);
     free(lookup);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-struct lists {
-    FILE *host, *hostaddr, *port;
-    size_t count;
-};
-
-static void add(struct lists *lists, const char *host, const char *address, const char *port)
-{
-    const char *comma = lists->count > 0 ? "," : "";
-    if (lists->count == MAX_ADDRESSES)
-        return;
-    (void)fprintf(lists->host, "%s%s", comma, host);
-    (void)fprintf(lists->hostaddr, "%s%s", comma, address);
-    (void)fprintf(lists->port, "%s%s", comma, port);
-    lists->count++;
-}
-
-/* A path of a socket, or an address: nothing to ask for. */
-static bool is_no_name(const char *host)
-{
-    struct in6_addr any;
-    return host[0] == '\0' || host[0] == '/' || host[0] == '@' ||
-           inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
-}
-
-static void resolve(struct lists *lists, const char *host, const char *port)
+static void resolve(const char *name, struct postgres_hosts_answer *answer)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    char address[NI_MAXHOST];
-    if (is_no_name(host)) {
-        add(lists, host, "", port);
+    if (getaddrinfo(name, NULL, &hints, &found) != 0)
         return;
-    }
-    if (getaddrinfo(host, NULL, &hints, &found) != 0)
-        return;
-    for (const struct addrinfo *one = found; one; one = one->ai_next)
-        if (getnameinfo(one->ai_addr, one->ai_addrlen, address, sizeof(address), NULL, 0,
-                        NI_NUMERICHOST) == 0)
-            add(lists, host, address, port);
+    for (const struct addrinfo *one = found; one && answer->count < POSTGRES_HOSTS_ADDRESSES;
+         one = one->ai_next)
+        if (getnameinfo(one->ai_addr, one->ai_addrlen, answer->addresses[answer->count],
+                        POSTGRES_HOSTS_BYTES, NULL, 0, NI_NUMERICHOST) == 0)
+            answer->count++;
     freeaddrinfo(found);
-}
-
-/* Each host with its port; one port alone is that of all hosts. */
-static void resolve_all(struct lists *lists, char *hosts, char *ports)
-{
-    char *host;
-    const char *port = strsep(&ports, ",");
-    while ((host = strsep(&hosts, ","))) {
-        resolve(lists, host, port);
-        if (ports)
-            port = strsep(&ports, ",");
-    }
 }
 
 static void *thread_main(void *context)
 {
     struct lookup *lookup = context;
-    size_t length[3];
-    struct lists lists = {.host = open_memstream(&lookup->host, &length[0]),
-                          .hostaddr = open_memstream(&lookup->hostaddr, &length[1]),
-                          .port = open_memstream(&lookup->port, &length[2])};
-    if (lists.host && lists.hostaddr && lists.port)
-        resolve_all(&lists, lookup->hosts, lookup->ports);
-    FILE *const streams[] = {lists.host, lists.hostaddr, lists.port};
-    bool whole = true;
-    for (size_t i = 0; i < AR_COUNT(streams); i++)
-        if (!streams[i] || fclose(streams[i]) != 0)
-            whole = false;
-    __atomic_store_n(&lookup->addresses, whole ? lists.count : 0, __ATOMIC_RELEASE);
     uint64_t one = 1;
+    resolve(lookup->name, &lookup->answer);
+    __atomic_store_n(&lookup->answered, true, __ATOMIC_RELEASE);
     ssize_t written = write(lookup->wake, &one, sizeof(one));
     (void)written; /* it cannot fail: the counter is 0 */
     lookup_release(lookup);
@@ -148,63 +87,6 @@ static int start_thread(struct lookup *lookup)
     return -rc;
 }
 
-/* ---- the connection string ------------------------------------------------------------------ */
-
-static const char *value_of(const PQconninfoOption *options, const char *keyword)
-{
-    for (; options && options->keyword; options++)
-        if (strcmp(options->keyword, keyword) == 0)
-            return options->val && options->val[0] ? options->val : NULL;
-    return NULL;
-}
-
-static size_t count_items(const char *list)
-{
-    size_t count = 1;
-    for (; *list; list++)
-        count += *list == ',';
-    return count;
-}
-
-static bool has_name(const char *hosts)
-{
-    AR_AUTO_FREE char *copy = strdup(hosts);
-    char *rest = copy;
-    char *host;
-    while (copy && (host = strsep(&rest, ",")))
-        if (!is_no_name(host))
-            return true;
-    return false;
-}
-
-/* 0 with hosts and ports set, 1 when there is nothing to ask for, -ENOMEM. */
-static int read_lists(struct lookup *lookup, const PQconninfoOption *given,
-                      const PQconninfoOption *defaults)
-{
-    const char *hosts = value_of(given, "host");
-    const char *ports = value_of(given, "port");
-    hosts = hosts ? hosts : value_of(defaults, "host");
-    ports = ports ? ports : value_of(defaults, "port");
-    if (!hosts || !ports || value_of(given, "hostaddr") || value_of(given, "service"))
-        return 1;
-    if (count_items(hosts) > MAX_HOSTS || !has_name(hosts) ||
-        (count_items(ports) != 1 && count_items(ports) != count_items(hosts)))
-        return 1;
-    lookup->hosts = strdup(hosts);
-    lookup->ports = strdup(ports);
-    return lookup->hosts && lookup->ports ? 0 : -ENOMEM;
-}
-
-static int read_conninfo(struct lookup *lookup, const char *conninfo)
-{
-    PQconninfoOption *given = PQconninfoParse(conninfo, NULL);
-    PQconninfoOption *defaults = PQconndefaults();
-    int rc = given ? read_lists(lookup, given, defaults) : 1;
-    PQconninfoFree(given);
-    PQconninfoFree(defaults);
-    return rc;
-}
-
 /* ---- the loop's side ------------------------------------------------------------------------ */
 
 static void woken(evutil_socket_t fd, short what, void *context)
@@ -212,37 +94,38 @@ static void woken(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct postgres_hosts *hosts = context;
-    const struct lookup *lookup = hosts->lookup;
-    size_t addresses = __atomic_load_n(&lookup->addresses, __ATOMIC_ACQUIRE);
-    const struct postgres_hosts_lists lists = {
-        .host = lookup->host, .hostaddr = lookup->hostaddr, .port = lookup->port};
-    hosts->done(hosts->context, addresses > 0 ? &lists : NULL);
+    hosts->done(hosts->context, hosts);
+}
+
+static int make_lookup(struct postgres_hosts *hosts, const char *name)
+{
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    hosts->lookup = lookup;
+    if (!lookup)
+        return -ENOMEM;
+    lookup->holders = 1;
+    lookup->name = strdup(name);
+    lookup->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lookup->wake < 0)
+        return -errno;
+    return lookup->name ? 0 : -ENOMEM;
 }
 
 static int connect_to_loop(struct postgres_hosts *hosts, struct event_base *base)
 {
-    hosts->lookup->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (hosts->lookup->wake < 0)
-        return -errno;
     hosts->woken = event_new(base, hosts->lookup->wake, EV_READ, woken, hosts);
     return hosts->woken && event_add(hosts->woken, NULL) == 0 ? 0 : -ENOMEM;
 }
 
-int postgres_hosts_find(struct event_base *base, const char *conninfo, postgres_hosts_fn *done,
-                        void *context, struct postgres_hosts **out)
+int postgres_hosts_ask(struct event_base *base, const char *name, postgres_hosts_fn *done,
+                       void *context, struct postgres_hosts **out)
 {
     struct postgres_hosts *hosts = calloc(1, sizeof(*hosts));
     if (!hosts)
         return -ENOMEM;
     hosts->done = done;
     hosts->context = context;
-    hosts->lookup = calloc(1, sizeof(*hosts->lookup));
-    int rc = hosts->lookup ? 0 : -ENOMEM;
-    if (rc == 0) {
-        hosts->lookup->holders = 1;
-        hosts->lookup->wake = -1;
-        rc = read_conninfo(hosts->lookup, conninfo);
-    }
+    int rc = make_lookup(hosts, name);
     if (rc == 0)
         rc = connect_to_loop(hosts, base);
     if (rc == 0)
@@ -252,6 +135,12 @@ int postgres_hosts_find(struct event_base *base, const char *conninfo, postgres_
     else
         postgres_hosts_free(hosts);
     return rc;
+}
+
+const struct postgres_hosts_answer *postgres_hosts_answer(const struct postgres_hosts *hosts)
+{
+    bool answered = __atomic_load_n(&hosts->lookup->answered, __ATOMIC_ACQUIRE);
+    return answered ? &hosts->lookup->answer : NULL;
 }
 
 void postgres_hosts_free(struct postgres_hosts *hosts)
