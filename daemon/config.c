@@ -54,6 +54,7 @@ static const struct setting settings[] = {
     {"ledger", "when_down", config_value_when_down, IN(when_down), "refuse", "refuse or keep"},
     {"journal", "directory", config_value_path, IN(journal_directory), "/var/lib/auditrun/journal",
      FORM_PATH},
+    {"journal", "max_size", config_value_size, IN(journal_max_bytes), "1G", FORM_SIZE},
     {"limits", "wall", config_value_duration, LIMIT(LIMIT_WALL_MS), "10s", FORM_DURATION},
     {"limits", "cpu", config_value_duration, LIMIT(LIMIT_CPU_MS), "10s", FORM_DURATION},
     {"limits", "memory", config_value_size, LIMIT(LIMIT_MEMORY_BYTES), "256M", FORM_SIZE},
@@ -261,6 +262,8 @@ static int check_whole(const struct loading *loading)
         if (!client->companies.list.count)
             return fail(loading, 0, "[client %s] needs companies", client->name);
     }
+    if (config->journal_max_bytes < CONFIG_MIN_JOURNAL_BYTES)
+        return fail(loading, 0, "[journal] max_size is less than 1M");
     if (config->limits.value[LIMIT_WALL_MS] > config->max_wall_ms)
         return fail(loading, 0, "[limits] wall is more than max_wall");
     if (config->limits.value[LIMIT_OUTPUT_BYTES] > config->max_output_bytes)

@@ -12,8 +12,9 @@
 
 #include <sys/types.h>
 
-#define CONFIG_MESSAGE_BYTES 512
-#define CONFIG_MAX_ITEMS     256 /* executors, clients, companies, languages: each at most */
+#define CONFIG_MESSAGE_BYTES     512
+#define CONFIG_MIN_JOURNAL_BYTES (1 << 20)
+#define CONFIG_MAX_ITEMS         256 /* executors, clients, companies, languages: each at most */
 
 enum config_when_down { CONFIG_REFUSE, CONFIG_KEEP };
 
@@ -69,6 +70,7 @@ struct config {
     int64_t ledger_deadline_ms;
     enum config_when_down when_down;
     char *journal_directory;
+    int64_t journal_max_bytes;             /* over it no run is dispatched */
     struct limits limits;                  /* defaults of grants */
     int64_t max_wall_ms, max_output_bytes; /* the most that may be granted, whoever asks */
     int64_t max_running, max_queued, queue_deadline_ms;

@@ -15,6 +15,7 @@
 #include "daemon/clock.h"
 #include "daemon/deadline.h"
 #include "daemon/descriptors.h"
+#include "daemon/fault.h"
 #include "daemon/log.h"
 #include "daemon/registry.h"
 #include "daemon/reply.h"
@@ -171,6 +172,8 @@ static void slot_ready(void *context)
     int rc = hand_over(execution);
     if (rc < 0)
         fail_hand_over(execution, rc);
+    else
+        fault_point("provider_started");
 }
 
 /* ---- what the provider and the host found ----------------------------------------------------- */
@@ -212,6 +215,7 @@ static void slot_reported(void *context, const struct report *report)
     struct run *run = execution->run;
     if (run->stop)
         return; /* it is being stopped for a cause of the host's: that is how it ends */
+    fault_point("report_read");
     run->reported = true;
     run->report = *report;
     run->usage = report->usage;

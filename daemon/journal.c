@@ -3,53 +3,63 @@
  *
  * The loop puts jobs into `todo`; the thread takes all that are there, appends them, syncs once, and
  * puts them into `finished`; an eventfd wakes the loop, which makes the callbacks. So one sync serves
- * all runs that came while the last one was at the disk. The file and the table of open entries
- * belong to the thread once it runs.
+ * all runs that came while the last one was at the disk. The store (file and table of open entries)
+ * belongs to the thread once it runs; what the loop wants to know of it is copied after each group.
  */
 #include "daemon/journal.h"
 
-#include "daemon/journal_entries.h"
-#include "daemon/journal_file.h"
+#include "daemon/clock.h"
+#include "daemon/config.h"
+#include "daemon/fault.h"
 #include "daemon/log.h"
 #include "daemon/run_record.h"
 
 #include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
-#define JOURNAL_REWRITE_BYTES (16 << 20) /* over this, and four times what is open: rewritten */
-
 struct job {
     TAILQ_ENTRY(job) link;
-    enum journal_type type;
-    char run_id[UUID7_TEXT_BYTES]; /* of a writer, with JOURNAL_WRITER */
-    char *payload;                 /* owned; NULL: the id is the payload */
-    size_t length;
+    struct journal_note note;
+    char *text; /* owned; what the note says */
     int rc;
     void (*done)(void *context, int rc);
     void *context;
 };
 TAILQ_HEAD(job_list, job);
 
+/* The newest head that was acknowledged. */
+struct head {
+    char writer[UUID7_TEXT_BYTES];
+    int64_t seq; /* 0: none */
+    char hash[DIGEST_HEX_BYTES];
+};
+
+/* What a former daemon left. */
+struct left {
+    struct record *record; /* or, when NULL: */
+    char event_id[UUID7_TEXT_BYTES];
+    char *event_text;
+};
+
 struct journal {
     struct line *line;
-    struct journal_file *file;
-    struct journal_entries entries;
-    char writer[UUID7_TEXT_BYTES];       /* the loop's */
-    char noted_writer[UUID7_TEXT_BYTES]; /* the thread's */
-    char last_id[UUID7_TEXT_BYTES];
-    struct record **left;
-    size_t left_count, left_next;
+    struct journal_store *store;   /* the thread's */
+    char writer[UUID7_TEXT_BYTES]; /* the loop's */
+    struct head last_head;         /* as it was at the opening */
+    struct left *left;
+    size_t left_count, left_next, left_next_event;
     run_done_fn *stage_done;
     pthread_t thread;
     bool thread_runs;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    struct job_list todo, finished;
+    struct job_list todo, finished; /* under the mutex, as all that follows */
+    struct head head;               /* to be noted */
+    struct journal_figures figures;
     bool stopping;
     int eventfd;
     struct event *event;
@@ -57,62 +67,48 @@ struct journal {
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
-static void note_entry(struct journal *journal, struct job *job)
+static void write_head(struct journal_store *store, const struct head *head)
 {
-    if (job->type == JOURNAL_SETTLED)
-        journal_entries_remove(&journal->entries, job->run_id);
-    else if (job->type == JOURNAL_WRITER)
-        memcpy(journal->noted_writer, job->run_id, sizeof journal->noted_writer);
-    else
-        job->rc = journal_entries_put(&journal->entries, job->run_id, job->type, job->payload,
-                                      job->length);
-    if (job->type == JOURNAL_INTENT && strcmp(job->run_id, journal->last_id) > 0)
-        memcpy(journal->last_id, job->run_id, sizeof journal->last_id);
+    char text[JOURNAL_HEAD_BYTES];
+    struct journal_note note = {.type = JOURNAL_HEAD, .text = text};
+    journal_state_head_text(head->seq, head->hash, text);
+    note.length = strlen(text);
+    memcpy(note.id, head->writer, sizeof note.id);
+    int rc = journal_store_put(store, &note);
+    if (rc < 0 && rc != -ENOSPC)
+        log_warning("the head of the ledger could not be noted in the journal: %s", strerror(-rc));
 }
 
-static int rewrite_entry(void *context, const struct journal_entry *entry)
+/* A point that is passed by groups that have a note of this type. */
+static void pass_point(const struct job_list *jobs, enum journal_type type, const char *point)
 {
-    return journal_file_append(context, entry->type, entry->payload, entry->length);
+    const struct job *job;
+    TAILQ_FOREACH(job, jobs, link) {
+        if (job->note.type == type && job->rc == 0) {
+            fault_point(point);
+            return;
+        }
+    }
 }
 
-static int write_open_entries(void *context, struct journal_file *file)
-{
-    struct journal *journal = context;
-    int rc = journal_file_append(file, JOURNAL_WRITER, journal->noted_writer,
-                                 strlen(journal->noted_writer));
-    if (rc == 0 && journal->last_id[0]) /* so that ids never step back over a restart */
-        rc = journal_file_append(file, JOURNAL_SETTLED, journal->last_id, strlen(journal->last_id));
-    return rc == 0 ? journal_entries_each(&journal->entries, rewrite_entry, file) : rc;
-}
-
-static void rewrite_if_big(struct journal *journal)
-{
-    off_t size = journal_file_size(journal->file);
-    if (size < JOURNAL_REWRITE_BYTES || size / 4 < (off_t)journal->entries.bytes)
-        return;
-    int rc = journal_file_rewrite(journal->file, write_open_entries, journal);
-    if (rc < 0)
-        log_warning("the journal could not be rewritten, it goes on in the old file: %s",
-                    strerror(-rc));
-}
-
-static void write_jobs(struct journal *journal, struct job_list *jobs)
+static void write_jobs(struct journal *journal, struct job_list *jobs, const struct head *head)
 {
     struct job *job;
     bool must_sync = false;
     TAILQ_FOREACH(job, jobs, link) {
-        job->rc =
-            journal_file_append(journal->file, job->type, job->payload ? job->payload : job->run_id,
-                                job->payload ? job->length : strlen(job->run_id));
-        if (job->rc == 0)
-            note_entry(journal, job);
-        must_sync = must_sync || job->type != JOURNAL_SETTLED;
+        job->rc = journal_store_put(journal->store, &job->note);
+        must_sync = must_sync || job->note.type != JOURNAL_SETTLED;
     }
-    int rc = must_sync ? journal_file_sync(journal->file) : 0;
+    pass_point(jobs, JOURNAL_INTENT, "intent_written");
+    pass_point(jobs, JOURNAL_SETTLED, "settle_written");
+    if (head->seq > 0)
+        write_head(journal->store, head);
+    int rc = must_sync ? journal_store_sync(journal->store) : 0;
     TAILQ_FOREACH(job, jobs, link)
         if (rc < 0 && job->rc == 0)
             job->rc = rc;
-    rewrite_if_big(journal);
+    pass_point(jobs, JOURNAL_INTENT, "intent_durable");
+    pass_point(jobs, JOURNAL_KEPT, "record_kept");
 }
 
 static void hand_back(struct journal *journal, struct job_list *jobs)
@@ -120,34 +116,59 @@ static void hand_back(struct journal *journal, struct job_list *jobs)
     uint64_t one = 1;
     pthread_mutex_lock(&journal->mutex);
     TAILQ_CONCAT(&journal->finished, jobs, link);
+    journal_store_figures(journal->store, &journal->figures);
     pthread_mutex_unlock(&journal->mutex);
     if (write(journal->eventfd, &one, sizeof one) != (ssize_t)sizeof one)
         log_fatal("the journal's thread cannot wake the loop");
+}
+
+static bool has_work(const struct journal *journal)
+{
+    return !TAILQ_EMPTY(&journal->todo) || journal->head.seq > 0;
+}
+
+/* Waits for work and takes it; false when there will be no more. */
+static bool take_work(struct journal *journal, struct job_list *jobs, struct head *head)
+{
+    pthread_mutex_lock(&journal->mutex);
+    while (!has_work(journal) && !journal->stopping)
+        pthread_cond_wait(&journal->wake, &journal->mutex);
+    TAILQ_INIT(jobs);
+    TAILQ_CONCAT(jobs, &journal->todo, link);
+    *head = journal->head;
+    journal->head.seq = 0;
+    pthread_mutex_unlock(&journal->mutex);
+    return !TAILQ_EMPTY(jobs) || head->seq > 0;
+}
+
+static void rest_if_idle(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->mutex);
+    bool idle = !has_work(journal);
+    pthread_mutex_unlock(&journal->mutex);
+    if (idle)
+        journal_store_rest(journal->store);
 }
 
 static void *journal_thread(void *context)
 {
     struct journal *journal = context;
     struct job_list jobs;
-    for (;;) {
-        TAILQ_INIT(&jobs);
-        pthread_mutex_lock(&journal->mutex);
-        while (TAILQ_EMPTY(&journal->todo) && !journal->stopping)
-            pthread_cond_wait(&journal->wake, &journal->mutex);
-        TAILQ_CONCAT(&jobs, &journal->todo, link);
-        pthread_mutex_unlock(&journal->mutex);
-        if (TAILQ_EMPTY(&jobs))
-            return NULL;
-        write_jobs(journal, &jobs);
+    struct head head;
+    while (take_work(journal, &jobs, &head)) {
+        write_jobs(journal, &jobs, &head);
         hand_back(journal, &jobs);
+        journal_store_tidy(journal->store);
+        rest_if_idle(journal);
     }
+    return NULL;
 }
 
 /* ---- the loop --------------------------------------------------------------------------------- */
 
 static void free_job(struct job *job)
 {
-    free(job->payload);
+    free(job->text);
     free(job);
 }
 
@@ -173,23 +194,30 @@ static void call_back(evutil_socket_t fd, short what, void *context)
     }
 }
 
-/* Hands a job to the thread. payload is taken over; false when out of memory (payload is freed). */
-static bool give(struct journal *journal, enum journal_type type, const char *run_id, char *payload,
+/* Hands a job to the thread. text is taken over; false when out of memory (text is freed). */
+static bool give(struct journal *journal, const struct journal_note *note, char *text,
                  void (*done)(void *, int), void *context)
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job) {
-        free(payload);
+        free(text);
         return false;
     }
-    *job = (struct job){.type = type, .payload = payload, .done = done, .context = context};
-    job->length = payload ? strlen(payload) : 0;
-    memcpy(job->run_id, run_id, strnlen(run_id, UUID7_TEXT_BYTES - 1));
+    *job = (struct job){.note = *note, .text = text, .done = done, .context = context};
+    job->note.text = text;
+    job->note.length = text ? strlen(text) : 0;
     pthread_mutex_lock(&journal->mutex);
     TAILQ_INSERT_TAIL(&journal->todo, job, link);
     pthread_cond_signal(&journal->wake);
     pthread_mutex_unlock(&journal->mutex);
     return true;
+}
+
+static struct journal_note make_note(enum journal_type type, const char *id)
+{
+    struct journal_note note = {.type = type};
+    memcpy(note.id, id, strnlen(id, UUID7_TEXT_BYTES - 1));
+    return note;
 }
 
 static char *record_text(const struct record *record)
@@ -214,13 +242,14 @@ static void intent_is_durable(void *context, int rc)
 void journal_stage(struct run *run, run_done_fn *done)
 {
     struct journal *journal = run->line->journal;
+    struct journal_note note = make_note(JOURNAL_INTENT, run->id);
     journal->stage_done = done;
     run->noted = true; /* so that the intent carries the idempotency key */
     struct record *intent = run_record_intent(run);
     run->noted = false;
     char *text = record_text(intent);
     record_free(intent);
-    if (text && give(journal, JOURNAL_INTENT, run->id, text, intent_is_durable, run))
+    if (text && give(journal, &note, text, intent_is_durable, run))
         return;
     run_end(run, REASON_OVERLOADED);
     done(run);
@@ -229,15 +258,37 @@ void journal_stage(struct run *run, run_done_fn *done)
 void journal_keep(struct journal *journal, const struct record *record,
                   void (*done)(void *context, int rc), void *context)
 {
+    struct journal_note note = make_note(JOURNAL_KEPT, record->run_id);
     char *text = record_text(record);
-    if (!text || !give(journal, JOURNAL_KEPT, record->run_id, text, done, context))
+    note.since_us = record->finished_at;
+    if (!text || !give(journal, &note, text, done, context))
+        done(context, -ENOMEM);
+}
+
+void journal_keep_text(struct journal *journal, enum journal_type type, const char *id,
+                       const char *text, void (*done)(void *context, int rc), void *context)
+{
+    struct journal_note note = make_note(type, id);
+    char *copy = strdup(text);
+    if (!copy || !give(journal, &note, copy, done, context))
         done(context, -ENOMEM);
 }
 
 void journal_settle(struct journal *journal, const char *run_id)
 {
-    if (!give(journal, JOURNAL_SETTLED, run_id, NULL, NULL, NULL))
+    struct journal_note note = make_note(JOURNAL_SETTLED, run_id);
+    if (!give(journal, &note, NULL, NULL, NULL))
         log_warning("no memory to settle run %s in the journal", run_id);
+}
+
+void journal_note_head(struct journal *journal, int64_t seq, const char *hash)
+{
+    pthread_mutex_lock(&journal->mutex);
+    memcpy(journal->head.writer, journal->writer, sizeof journal->head.writer);
+    memcpy(journal->head.hash, hash, sizeof journal->head.hash);
+    journal->head.seq = seq;
+    pthread_cond_signal(&journal->wake);
+    pthread_mutex_unlock(&journal->mutex);
 }
 
 const char *journal_writer(const struct journal *journal)
@@ -251,87 +302,102 @@ static int make_writer(struct journal *journal)
     struct uuid7_generator generator = {0};
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return -EIO;
-    uuid7_next(&generator, (uint64_t)time(NULL) * 1000, random, journal->writer);
+    uuid7_next(&generator, (uint64_t)clock_wall_us() / 1000, random, journal->writer);
     return 0;
 }
 
 int journal_renew_writer(struct journal *journal)
 {
     int rc = make_writer(journal);
-    if (rc == 0 && !give(journal, JOURNAL_WRITER, journal->writer, NULL, NULL, NULL))
+    struct journal_note note = make_note(JOURNAL_WRITER, journal->writer);
+    journal->last_head.seq = 0;
+    if (rc == 0 && !give(journal, &note, NULL, NULL, NULL))
         log_error("no memory to note the new writer in the journal");
     return rc;
 }
 
+bool journal_last_head(const struct journal *journal, int64_t *seq, char hash[DIGEST_HEX_BYTES])
+{
+    if (journal->last_head.seq == 0)
+        return false;
+    *seq = journal->last_head.seq;
+    memcpy(hash, journal->last_head.hash, DIGEST_HEX_BYTES);
+    return true;
+}
+
+json_t *journal_status(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->mutex);
+    struct journal_figures figures = journal->figures;
+    pthread_mutex_unlock(&journal->mutex);
+    int64_t age_ms = (clock_wall_us() - figures.oldest_kept_us) / 1000;
+    json_t *oldest = figures.kept > 0 ? json_integer(age_ms > 0 ? age_ms : 0) : json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:b}", "bytes", (json_int_t)figures.bytes,
+                     "max_bytes", (json_int_t)figures.max_bytes, "open_intents",
+                     (json_int_t)figures.intents, "kept", (json_int_t)figures.kept, "events",
+                     (json_int_t)figures.events, "oldest_kept_ms", oldest, "full", figures.full);
+}
+
+/* ---- what was left ---------------------------------------------------------------------------- */
+
 struct record *journal_next_left(struct journal *journal)
 {
-    if (journal->left_next == journal->left_count)
-        return NULL;
-    struct record **left = &journal->left[journal->left_next++];
-    return AR_TAKE(*left);
-}
-
-/* ---- opening ---------------------------------------------------------------------------------- */
-
-static void raise_ids(struct journal *journal, const char *run_id)
-{
-    if (!uuid7_is_valid(run_id) || strcmp(run_id, journal->last_id) <= 0)
-        return;
-    memcpy(journal->last_id, run_id, UUID7_TEXT_BYTES);
-    uuid7_raise(&journal->line->ids, run_id);
-}
-
-static int visit_record(struct journal *journal, enum journal_type type, const char *payload,
-                        size_t length)
-{
-    struct json_document document = {0};
-    struct fault fault = {0};
     struct record *record = NULL;
-    int rc = json_parse(payload, length, &document);
-    if (rc == JSON_OK)
-        rc = record_from_json(document.root, true, &record, &fault);
-    json_document_free(&document);
-    if (rc != 0)
-        return rc < 0 ? rc : -EUCLEAN;
-    raise_ids(journal, record->run_id);
-    rc = journal_entries_put(&journal->entries, record->run_id, type, payload, length);
-    record_free(record);
-    return rc;
+    while (!record && journal->left_next < journal->left_count)
+        record = AR_TAKE(journal->left[journal->left_next++].record);
+    return record;
 }
 
-static int visit_frame(void *context, enum journal_type type, const char *payload, size_t length)
+bool journal_next_left_event(struct journal *journal, char id[UUID7_TEXT_BYTES], char **text)
 {
-    struct journal *journal = context;
-    char id[UUID7_TEXT_BYTES] = "";
-    if (type == JOURNAL_INTENT || type == JOURNAL_KEPT)
-        return visit_record(journal, type, payload, length);
-    if (length != UUID7_TEXT_BYTES - 1)
-        return -EUCLEAN;
-    memcpy(id, payload, length);
-    if (!uuid7_is_uuid(id))
-        return -EUCLEAN;
-    if (type == JOURNAL_WRITER) {
-        memcpy(journal->writer, id, sizeof id);
-    } else {
-        raise_ids(journal, id);
-        journal_entries_remove(&journal->entries, id);
+    while (journal->left_next_event < journal->left_count) {
+        struct left *left = &journal->left[journal->left_next_event++];
+        if (!left->event_text)
+            continue;
+        memcpy(id, left->event_id, UUID7_TEXT_BYTES);
+        *text = AR_TAKE(left->event_text);
+        return true;
     }
-    return 0;
+    return false;
 }
 
 static int collect_left(void *context, const struct journal_entry *entry)
 {
     struct journal *journal = context;
-    struct json_document document = {0};
-    struct fault fault = {0};
-    int rc = json_parse(entry->payload, entry->length, &document);
-    if (rc == JSON_OK)
-        rc = record_from_json(document.root, true, &journal->left[journal->left_count], &fault);
-    json_document_free(&document);
-    if (rc != 0)
-        return rc < 0 ? rc : -EUCLEAN;
-    journal->left_count++;
-    return 0;
+    struct left *left = &journal->left[journal->left_count++];
+    if (entry->type != JOURNAL_EVENT)
+        return journal_state_record(entry->payload, entry->length, &left->record);
+    memcpy(left->event_id, entry->id, sizeof left->event_id);
+    left->event_text = strdup(entry->payload + UUID7_TEXT_BYTES); /* behind the id and the blank */
+    return left->event_text ? 0 : -ENOMEM;
+}
+
+static int read_left(struct journal *journal)
+{
+    const struct journal_state *state = journal_store_state(journal->store);
+    journal->left = calloc(journal_entries_count(&state->entries) + 1, sizeof(struct left));
+    if (!journal->left)
+        return -ENOMEM;
+    if (state->last_id[0])
+        uuid7_raise(&journal->line->ids, state->last_id);
+    memcpy(journal->writer, state->writer, sizeof journal->writer);
+    journal->last_head.seq = state->head_seq;
+    memcpy(journal->last_head.hash, state->head_hash, sizeof journal->last_head.hash);
+    return journal_entries_each(&state->entries, collect_left, journal);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+/* A journal without a writer is a new one: nothing is done under a name that could be forgotten. */
+static int begin_writer(struct journal *journal)
+{
+    if (journal->writer[0])
+        return 0;
+    int rc = make_writer(journal);
+    struct journal_note note = make_note(JOURNAL_WRITER, journal->writer);
+    if (rc == 0)
+        rc = journal_store_put(journal->store, &note);
+    return rc == 0 ? journal_store_sync(journal->store) : rc;
 }
 
 static int start_thread(struct journal *journal)
@@ -345,25 +411,14 @@ static int start_thread(struct journal *journal)
     return -rc;
 }
 
-static int read_left(struct journal *journal)
-{
-    journal->left = calloc(journal->entries.count + 1, sizeof(struct record *));
-    if (!journal->left)
-        return -ENOMEM;
-    int rc = journal_entries_each(&journal->entries, collect_left, journal);
-    if (rc == 0 && !journal->writer[0])
-        rc = make_writer(journal);
-    memcpy(journal->noted_writer, journal->writer, sizeof journal->noted_writer);
-    if (rc == 0)
-        rc = journal_file_rewrite(journal->file, write_open_entries, journal);
-    return rc;
-}
-
 static int start(struct journal *journal)
 {
     int rc = read_left(journal);
+    if (rc == 0)
+        rc = begin_writer(journal);
     if (rc < 0)
         return rc;
+    journal_store_figures(journal->store, &journal->figures);
     journal->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (journal->eventfd < 0)
         return -errno;
@@ -374,25 +429,9 @@ static int start(struct journal *journal)
     return start_thread(journal);
 }
 
-/* What to tell an operator about a journal that cannot be used. */
-static void explain(int rc, const char *directory, off_t offset, char *message)
-{
-    if (rc == -EWOULDBLOCK)
-        (void)snprintf(message, JOURNAL_MESSAGE_BYTES, "another daemon uses the journal in %s",
-                       directory);
-    else if (rc == -EUCLEAN)
-        (void)snprintf(message, JOURNAL_MESSAGE_BYTES,
-                       "the journal %s/journal is damaged at byte %lld; nothing was changed",
-                       directory, (long long)offset);
-    else
-        (void)snprintf(message, JOURNAL_MESSAGE_BYTES, "the journal in %s cannot be used: %s",
-                       directory, strerror(-rc));
-}
-
 int journal_open(struct line *line, const char *directory, struct journal **out,
                  char message[JOURNAL_MESSAGE_BYTES])
 {
-    off_t offset = 0;
     struct journal *journal = calloc(1, sizeof *journal);
     if (!journal)
         return -ENOMEM;
@@ -402,16 +441,15 @@ int journal_open(struct line *line, const char *directory, struct journal **out,
     TAILQ_INIT(&journal->finished);
     (void)pthread_mutex_init(&journal->mutex, NULL);
     (void)pthread_cond_init(&journal->wake, NULL);
-    int rc = journal_file_open(directory, visit_frame, journal, &journal->file, &offset);
+    int rc =
+        journal_store_open(directory, line->config->journal_max_bytes, &journal->store, message);
     if (rc == 0)
         rc = start(journal);
-    if (rc == 0) {
+    if (rc == 0)
         *out = journal;
-        return 0;
-    }
-    explain(rc, directory, offset, message);
-    journal_free(journal);
-    return rc == -ENOMEM ? rc : 1;
+    else
+        journal_free(journal);
+    return rc;
 }
 
 void journal_free(struct journal *journal)
@@ -429,11 +467,12 @@ void journal_free(struct journal *journal)
     if (journal->event)
         event_free(journal->event);
     base_close(&journal->eventfd);
-    for (size_t i = 0; i < journal->left_count; i++)
-        record_free(journal->left[i]);
+    for (size_t i = 0; i < journal->left_count; i++) {
+        record_free(journal->left[i].record);
+        free(journal->left[i].event_text);
+    }
     free(journal->left);
-    journal_entries_free(&journal->entries);
-    journal_file_close(journal->file);
+    journal_store_close(journal->store);
     (void)pthread_mutex_destroy(&journal->mutex);
     (void)pthread_cond_destroy(&journal->wake);
     free(journal);

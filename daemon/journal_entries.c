@@ -1,7 +1,8 @@
 /*
  * journal_entries.c - what of a journal is still open.
  *
- * A tree of the C library (tsearch(3)), keyed by run id. Used by one thread at a time.
+ * A tree of the C library (tsearch(3)), keyed by id, and a list a type in the order in which they
+ * came. Used by one thread at a time.
  */
 #include "daemon/journal_entries.h"
 
@@ -10,30 +11,39 @@
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp(((const struct journal_entry *)a)->run_id,
-                  ((const struct journal_entry *)b)->run_id);
+    return strcmp(((const struct journal_entry *)a)->id, ((const struct journal_entry *)b)->id);
+}
+
+void journal_entries_init(struct journal_entries *entries)
+{
+    *entries = (struct journal_entries){0};
+    for (size_t i = 0; i < JOURNAL_TYPE_END; i++)
+        TAILQ_INIT(&entries->list[i]);
 }
 
 static void free_entry(void *item)
 {
-    struct journal_entry *entry = item;
-    if (entry)
-        free(entry->payload);
-    free(entry);
+    journal_entries_discard(item);
 }
 
-static struct journal_entry *make_entry(const char *run_id, enum journal_type type,
-                                        const char *payload, size_t length)
+void journal_entries_free(struct journal_entries *entries)
+{
+    tdestroy(entries->tree, free_entry);
+    journal_entries_init(entries);
+}
+
+struct journal_entry *journal_entries_make(const char *id, enum journal_type type,
+                                           const char *payload, size_t length)
 {
     struct journal_entry *entry = calloc(1, sizeof *entry);
     if (!entry)
         return NULL;
-    memcpy(entry->run_id, run_id, strnlen(run_id, UUID7_TEXT_BYTES - 1));
+    memcpy(entry->id, id, strnlen(id, UUID7_TEXT_BYTES - 1));
     entry->type = type;
     entry->length = length;
     entry->payload = malloc(length + 1);
     if (!entry->payload) {
-        free_entry(entry);
+        free(entry);
         return NULL;
     }
     memcpy(entry->payload, payload, length);
@@ -41,34 +51,74 @@ static struct journal_entry *make_entry(const char *run_id, enum journal_type ty
     return entry;
 }
 
-int journal_entries_put(struct journal_entries *entries, const char *run_id, enum journal_type type,
-                        const char *payload, size_t length)
+void journal_entries_discard(struct journal_entry *entry)
 {
-    struct journal_entry *entry = make_entry(run_id, type, payload, length);
-    if (!entry)
-        return -ENOMEM;
-    journal_entries_remove(entries, run_id);
-    if (!tsearch(entry, &entries->tree, compare)) {
-        free_entry(entry);
+    if (entry)
+        free(entry->payload);
+    free(entry);
+}
+
+static void count_in(struct journal_entries *entries, struct journal_entry *entry)
+{
+    TAILQ_INSERT_TAIL(&entries->list[entry->type], entry, link);
+    entries->count[entry->type]++;
+    entries->bytes += JOURNAL_HEADER_BYTES + entry->length;
+    entries->room += entry->room;
+}
+
+static void count_out(struct journal_entries *entries, struct journal_entry *entry)
+{
+    TAILQ_REMOVE(&entries->list[entry->type], entry, link);
+    entries->count[entry->type]--;
+    entries->bytes -= JOURNAL_HEADER_BYTES + entry->length;
+    entries->room -= entry->room;
+}
+
+static struct journal_entry **find(const struct journal_entries *entries, const char *id)
+{
+    struct journal_entry key = {0};
+    memcpy(key.id, id, strnlen(id, UUID7_TEXT_BYTES - 1));
+    return tfind(&key, &entries->tree, compare);
+}
+
+int journal_entries_put(struct journal_entries *entries, struct journal_entry *entry)
+{
+    struct journal_entry **found = find(entries, entry->id);
+    if (found) {
+        count_out(entries, *found);
+        journal_entries_discard(*found);
+        *found = entry;
+    } else if (!tsearch(entry, &entries->tree, compare)) {
         return -ENOMEM;
     }
-    entries->count++;
-    entries->bytes += length;
+    count_in(entries, entry);
     return 0;
 }
 
-void journal_entries_remove(struct journal_entries *entries, const char *run_id)
+const struct journal_entry *journal_entries_find(const struct journal_entries *entries,
+                                                 const char *id)
 {
-    struct journal_entry key = {0};
-    memcpy(key.run_id, run_id, strnlen(run_id, UUID7_TEXT_BYTES - 1));
-    struct journal_entry **found = tfind(&key, &entries->tree, compare);
+    struct journal_entry **found = find(entries, id);
+    return found ? *found : NULL;
+}
+
+void journal_entries_remove(struct journal_entries *entries, const char *id)
+{
+    struct journal_entry **found = find(entries, id);
     if (!found)
         return;
     struct journal_entry *entry = *found;
     (void)tdelete(entry, &entries->tree, compare);
-    entries->count--;
-    entries->bytes -= entry->length;
-    free_entry(entry);
+    count_out(entries, entry);
+    journal_entries_discard(entry);
+}
+
+size_t journal_entries_count(const struct journal_entries *entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < JOURNAL_TYPE_END; i++)
+        count += entries->count[i];
+    return count;
 }
 
 struct walk {
@@ -91,10 +141,4 @@ int journal_entries_each(const struct journal_entries *entries,
     struct walk walk = {visit, context, 0};
     twalk_r(entries->tree, visit_node, &walk);
     return walk.rc;
-}
-
-void journal_entries_free(struct journal_entries *entries)
-{
-    tdestroy(entries->tree, free_entry);
-    *entries = (struct journal_entries){0};
 }

@@ -1,9 +1,10 @@
 /*
  * main.c - auditrund: options, configuration, then service.c.
  *
- * Exit codes: 0 ended as told, 1 could not start or the configuration is wrong, 2 bad usage.
+ * Exit codes: 0 ended as told, 1 could not start, or what was to be checked is wrong, 2 bad usage.
  */
 #include "daemon/config.h"
+#include "daemon/journal_repair.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
@@ -26,6 +27,21 @@ static int serve(const struct config *config)
     return rc;
 }
 
+static int do_task(const struct options *options, const struct config *config)
+{
+    switch (options->task) {
+    case OPTIONS_CHECK_CONFIG:
+        (void)printf("%s: good\n", options->config_path);
+        return 0;
+    case OPTIONS_CHECK_JOURNAL:
+        return journal_repair_check(config->journal_directory, stdout);
+    case OPTIONS_REPAIR_JOURNAL:
+        return journal_repair_mend(config->journal_directory, stdout);
+    default:
+        return serve(config);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -39,10 +55,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "auditrund: %s\n", rc > 0 ? message : strerror(-rc));
         return 1;
     }
-    if (options.check_config)
-        (void)printf("%s: good\n", options.config_path);
-    else
-        rc = serve(config);
+    rc = do_task(&options, config);
     config_free(config);
     return rc;
 }

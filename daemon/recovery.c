@@ -10,6 +10,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/deadline.h"
+#include "daemon/fault.h"
 #include "daemon/journal.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
@@ -79,6 +80,7 @@ static void ask(void *context)
     struct recovery *recovery = context;
     struct sink_key key = {.run_id = recovery->record->run_id};
     ledger_find(recovery->line->ledger, &key, found, recovery);
+    fault_point("recovery_asked");
 }
 
 static void recover_next(struct recovery *recovery)

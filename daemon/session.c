@@ -12,6 +12,7 @@
 
 #include "daemon/config.h"
 #include "daemon/deadline.h"
+#include "daemon/fault.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/methods.h"
@@ -88,6 +89,11 @@ static void write_some(evutil_socket_t fd, short what, void *context)
 {
     struct session *session = context;
     (void)what;
+    if (fault_is_due("reply_half_written")) {
+        (void)evbuffer_write_atmost(session->output, fd,
+                                    (ev_ssize_t)evbuffer_get_length(session->output) / 2);
+        fault_strike();
+    }
     int n = evbuffer_write(session->output, fd);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         session_close(session);
