@@ -126,7 +126,7 @@ int options_time(const char *text, int64_t now_us, int64_t *us)
         return base_mul(ago_ms, INT64_C(1000), &ago_us) && base_sub(now_us, ago_us, us) ? 0 : 1;
     if (text[0] < '0' || text[0] > '9')
         return 1;
-    if (record_time_parse(text, us) || calendar_time(text, us))
+    if (row_time_parse(text, us) || calendar_time(text, us))
         return 0;
     return 1;
 }

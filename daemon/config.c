@@ -52,6 +52,9 @@ static const struct setting settings[] = {
      "sqlite:PATH or postgres:CONNECTION"},
     {"ledger", "deadline", config_value_duration, IN(ledger_deadline_ms), "5s", FORM_DURATION},
     {"ledger", "when_down", config_value_when_down, IN(when_down), "refuse", "refuse or keep"},
+    {"ledger", "checkpoint_key", config_value_path, IN(checkpoint_key), NULL, FORM_PATH},
+    {"ledger", "checkpoint_every", config_value_duration, IN(checkpoint_every_ms), "10m",
+     FORM_DURATION},
     {"journal", "directory", config_value_path, IN(journal_directory), "/var/lib/auditrun/journal",
      FORM_PATH},
     {"journal", "max_size", config_value_size, IN(journal_max_bytes), "1G", FORM_SIZE},
@@ -279,6 +282,7 @@ static int load_entries(const struct loading *loading, const struct config_entri
         rc = set_defaults(plain[i], (char *)loading->config);
     for (size_t i = 0; i < LIMIT_COUNT; i++)
         loading->config->limits.has[i] = true;
+    memcpy(loading->config->sha256, entries->sha256, sizeof loading->config->sha256);
     for (size_t i = 0; rc == 0 && i < entries->count; i++)
         rc = apply(loading, entries, i);
     return rc ? rc : check_whole(loading);
@@ -349,6 +353,7 @@ void config_free(struct config *config)
     free(config->languages);
     free(config->socket_path);
     free(config->ledger_url);
+    free(config->checkpoint_key);
     free(config->journal_directory);
     free(config);
 }

@@ -8,6 +8,7 @@
 #ifndef AUDITRUN_DAEMON_CONFIG_H
 #define AUDITRUN_DAEMON_CONFIG_H
 
+#include "protocol/digest.h"
 #include "protocol/grant.h"
 
 #include <sys/types.h>
@@ -57,8 +58,9 @@ struct config_language {
 };
 
 struct config {
-    bool enabled;  /* the global switch */
-    int log_level; /* enum log_level (daemon/log.h) */
+    char sha256[DIGEST_HEX_BYTES]; /* of the file */
+    bool enabled;                  /* the global switch */
+    int log_level;                 /* enum log_level (daemon/log.h) */
     int64_t drain_timeout_ms;
     char *socket_path;
     int64_t socket_mode;
@@ -68,6 +70,8 @@ struct config {
     int64_t stall_timeout_ms; /* a client that reads nothing for so long is cut off */
     char *ledger_url;
     int64_t ledger_deadline_ms;
+    char *checkpoint_key; /* path of the private key; NULL: checkpoints are not made */
+    int64_t checkpoint_every_ms;
     enum config_when_down when_down;
     char *journal_directory;
     int64_t journal_max_bytes;             /* over it no run is dispatched */

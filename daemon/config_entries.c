@@ -18,6 +18,7 @@ struct feed {
     bool continues;
     bool too_long;
     struct config_entries *entries;
+    FILE *seen; /* all that was read, for the digest */
     int failed; /* -ENOMEM, or 1 for too many entries */
 };
 
@@ -27,6 +28,7 @@ static char *feed_line(char *text, int room, void *context)
     if (!fgets(text, room, feed->file))
         return NULL;
     feed->line++;
+    (void)fputs(text, feed->seen); /* what goes wrong is seen when it is closed */
     feed->continues = text[0] == ' ' || text[0] == '\t';
     if (!strchr(text, '\n') && !feof(feed->file)) {
         feed->too_long = true;
@@ -76,8 +78,19 @@ static int take_entry(void *context, const char *section, const char *key, const
     return rc == 0;
 }
 
+/* Closes the file and gives the digest of what was read of it: 0, -ENOMEM, -EIO. */
+static int finish(struct feed *feed, char *const *bytes, const size_t *length)
+{
+    (void)fclose(feed->file);
+    if (fclose(feed->seen) != 0)
+        return -ENOMEM;
+    return digest_hex(*bytes, *length, feed->entries->sha256);
+}
+
 int config_entries_read(const char *path, struct config_entries *out, int *line, const char **what)
 {
+    AR_AUTO_FREE char *bytes = NULL;
+    size_t length = 0;
     struct feed feed = {.entries = out};
     *out = (struct config_entries){0};
     *line = 0;
@@ -85,10 +98,14 @@ int config_entries_read(const char *path, struct config_entries *out, int *line,
     feed.file = fopen(path, "re");
     if (!feed.file)
         return 1;
+    feed.seen = open_memstream(&bytes, &length);
+    if (!feed.seen) {
+        (void)fclose(feed.file);
+        return -ENOMEM;
+    }
     int bad_line = ini_parse_stream(feed_line, &feed, take_entry, &feed);
     bool read_error = ferror(feed.file) != 0;
-    (void)fclose(feed.file);
-    if (feed.failed < 0 || bad_line < 0) {
+    if (finish(&feed, &bytes, &length) < 0 || feed.failed < 0 || bad_line < 0) {
         config_entries_free(out);
         return -ENOMEM;
     }

@@ -6,7 +6,7 @@
 #ifndef AUDITRUN_DAEMON_CONFIG_ENTRIES_H
 #define AUDITRUN_DAEMON_CONFIG_ENTRIES_H
 
-#include "protocol/base.h"
+#include "protocol/digest.h"
 
 struct config_entry {
     char *section; /* as between the brackets: "executor namespace" */
@@ -18,6 +18,7 @@ struct config_entry {
 struct config_entries {
     struct config_entry *items;
     size_t count;
+    char sha256[DIGEST_HEX_BYTES]; /* of the bytes of the file, as sha256sum(1) gives it */
 };
 
 /* 0 with *out owned (config_entries_free); 1 when the file cannot be read or is no INI file: *line is

@@ -6,6 +6,7 @@
  */
 #include "daemon/executor.h"
 
+#include "daemon/chronicle.h"
 #include "daemon/config.h"
 #include "daemon/deadline.h"
 #include "daemon/log.h"
@@ -266,6 +267,7 @@ static void probe_answered(void *context, struct envelope *envelope, const char 
     if (executor->proved) {
         log_info("executor %s: %zu languages, envelope %.12s", executor->config->name,
                  executor->envelope.language_count, executor->envelope.sha256);
+        chronicle_executor(executor->line, &executor->envelope);
         tend_later(executor);
     } else {
         log_error("executor %s proves nothing and gets no runs: %s; run \"%s ... capabilities\" to "

@@ -3,29 +3,33 @@
  *
  * One batch at a time is at the sink, so the chain has one head and cannot fork by our own doing; the
  * sink's compare-and-set on the head keeps others from forking it. A batch whose COMMIT was lost is
- * neither stored nor failed: it stays as it is, and the head of the chain in the sink tells which. It
- * is sent again unchanged if need be, so that the old and the new attempt cannot both win.
+ * neither stored nor failed: it is frozen, and the head of the chain in the sink tells which. It is
+ * sent again unchanged if need be, so that the old and the new attempt cannot both win.
  *
  * Down is a state of this file alone: the sink is probed with growing pauses until it is up again, and
- * then first the head is looked up, then an unknown batch is resolved, then the line moves on.
+ * then first the head is looked up, then it is confirmed by a write (a head that can be read may still
+ * be lost with its server, when its COMMIT waited for a standby in vain), then a frozen batch is
+ * resolved, then the line moves on.
  */
 #include "daemon/ledger.h"
 
 #include "daemon/clock.h"
 #include "daemon/config.h"
 #include "daemon/deadline.h"
+#include "daemon/fault.h"
 #include "daemon/journal.h"
-#include "daemon/ledger_entry.h"
+#include "daemon/ledger_batch.h"
 #include "daemon/log.h"
 
 #include <string.h>
 
 #define LEDGER_RETRY_MIN_MS 50
 #define LEDGER_RETRY_MAX_MS 2000
+#define LEDGER_MAINTAIN_MS  (60 * 60 * 1000)
 
 enum ledger_phase {
     LEDGER_IDLE,
-    LEDGER_ASKING,    /* a probe or a question for the head is on its way */
+    LEDGER_ASKING,    /* a probe, a question for the head or its confirmation is on its way */
     LEDGER_APPENDING, /* a batch is at the sink */
     LEDGER_WAITING    /* down, until the retry timer passes */
 };
@@ -34,21 +38,22 @@ struct ledger {
     struct line *line;
     struct sink *sink;
     char writer[UUID7_TEXT_BYTES];
-    struct sink_head head;
+    struct sink_head head; /* stored for certain */
     bool head_known;
     bool down;
     enum ledger_phase phase;
     struct ledger_entries pending;
     size_t pending_count;
-    struct ledger_entry *batch[SINK_MAX_BATCH];
-    struct record *records[SINK_MAX_BATCH];
-    size_t batch_count; /* > 0 and not APPENDING: unknown, to be resolved */
-    size_t batch_most;  /* 1 while a row that the sink refuses is looked for */
-    struct deadline retry;
+    struct ledger_batch batch; /* not empty and not APPENDING: to be resolved */
+    size_t batch_most;         /* 1 while a row that the sink refuses is looked for */
+    struct sink_head found;    /* the sink's head that is being confirmed */
+    struct deadline retry, maintain;
     int64_t retry_ms;
     int64_t batches, rows;
     void (*answered)(void *context, bool up);
     void *context;
+    void (*settled)(void *context);
+    void *settled_context;
     bool closing;
 };
 
@@ -67,10 +72,19 @@ static void tell_answer(struct ledger *ledger, bool up)
         answered(ledger->context, up);
 }
 
+static void tell_settled(struct ledger *ledger)
+{
+    void (*settled)(void *) = AR_TAKE(ledger->settled);
+    if (settled)
+        settled(ledger->settled_context);
+}
+
 static void go_down(struct ledger *ledger)
 {
+    const char *problem = ledger->sink->ops->problem(ledger->sink);
     if (!ledger->down)
-        log_warning("the ledger is down; %zu records wait", ledger_backlog(ledger));
+        log_warning("the ledger is down (%s); %zu rows wait", problem[0] ? problem : "no answer",
+                    ledger_backlog(ledger));
     ledger->down = true;
     ledger->phase = LEDGER_WAITING;
     if (!ledger->closing)
@@ -78,17 +92,38 @@ static void go_down(struct ledger *ledger)
     ledger->retry_ms =
         ledger->retry_ms * 2 < LEDGER_RETRY_MAX_MS ? ledger->retry_ms * 2 : LEDGER_RETRY_MAX_MS;
     tell_answer(ledger, false);
+    tell_settled(ledger);
+}
+
+static void maintained(void *context, bool done)
+{
+    struct ledger *ledger = context;
+    if (!done && !ledger->closing)
+        log_warning("the ledger could not be prepared for the time to come (partitions)");
+}
+
+static void maintain(void *context)
+{
+    struct ledger *ledger = context;
+    if (!ledger->down)
+        ledger->sink->ops->maintain(ledger->sink, deadline_ms(ledger), maintained, ledger);
+    deadline_start(&ledger->maintain, LEDGER_MAINTAIN_MS);
 }
 
 static void go_on(struct ledger *ledger)
 {
+    bool came_up = ledger->down || ledger->answered;
     if (ledger->down)
-        log_info("the ledger is up again; %zu records to append", ledger_backlog(ledger));
+        log_info("the ledger is up again; %zu rows to append", ledger_backlog(ledger));
     ledger->down = false;
     ledger->retry_ms = LEDGER_RETRY_MIN_MS;
     ledger->phase = LEDGER_IDLE;
+    if (came_up && !ledger->closing)
+        maintain(ledger);
     tell_answer(ledger, true);
     start_batch(ledger);
+    if (ledger->phase == LEDGER_IDLE)
+        tell_settled(ledger);
 }
 
 static void probed(void *context, bool up)
@@ -111,46 +146,37 @@ static void probe(void *context)
 
 static void batch_stored(struct ledger *ledger)
 {
-    size_t count = ledger->batch_count;
-    const struct record *last = ledger->records[count - 1];
-    ledger->head.seq = last->seq;
-    memcpy(ledger->head.hash, last->row_hash, sizeof ledger->head.hash);
+    fault_point("commit_answered");
+    ledger->head = ledger->batch.behind;
     ledger->batches++;
-    ledger->rows += (int64_t)count;
-    ledger->batch_count = 0;
-    for (size_t i = 0; i < count; i++)
-        ledger_entry_stored(ledger->batch[i]);
+    ledger->rows += (int64_t)ledger->batch.count;
+    journal_note_head(ledger->line->journal, ledger->head.seq, ledger->head.hash);
+    ledger_batch_stored(&ledger->batch);
 }
 
-/* Certainly not stored: the entries go back to the head of the line, in order. */
 static void batch_returns(struct ledger *ledger)
 {
-    for (size_t i = ledger->batch_count; i > 0; i--)
-        TAILQ_INSERT_HEAD(&ledger->pending, ledger->batch[i - 1], link);
-    ledger->pending_count += ledger->batch_count;
-    ledger->batch_count = 0;
+    ledger->pending_count += ledger->batch.count;
+    ledger_batch_return(&ledger->batch, &ledger->pending);
 }
 
 /* The sink refuses a row as it is: it is set apart, so that it blocks nobody. */
-static void set_apart(struct ledger *ledger, size_t bad)
+static void set_apart(struct ledger *ledger, struct ledger_entry *entry)
 {
-    struct ledger_entry *entry = ledger->batch[bad];
-    size_t after = ledger->batch_count - bad - 1;
-    log_error("run %s: the ledger refuses its record; it is set apart in the journal",
-              entry->record->run_id);
-    memmove(&ledger->batch[bad], &ledger->batch[bad + 1], after * sizeof(struct ledger_entry *));
-    ledger->batch_count--;
+    log_error("%s %s: the ledger refuses its row; it is set apart in the journal",
+              entry->event ? "event" : "run", ledger_entry_id(entry));
     batch_returns(ledger);
+    TAILQ_REMOVE(&ledger->pending, entry, link);
+    ledger->pending_count--;
     ledger->batch_most = SINK_MAX_BATCH;
     ledger_entry_give_up(entry);
 }
 
 static void batch_refused(struct ledger *ledger, size_t bad)
 {
-    if (ledger->batch_count == 1)
-        bad = 0;
-    if (bad < ledger->batch_count) {
-        set_apart(ledger, bad);
+    struct ledger_entry *entry = ledger_batch_refused(&ledger->batch, bad);
+    if (entry) {
+        set_apart(ledger, entry);
     } else { /* one row at a time until it is found */
         batch_returns(ledger);
         ledger->batch_most = 1;
@@ -158,26 +184,62 @@ static void batch_refused(struct ledger *ledger, size_t bad)
     go_on(ledger);
 }
 
-/* Somebody else has written to this chain: a copy of our state directory, or another machine. Their
- * chain is theirs; we go on under a name of our own. */
-static void take_new_writer(struct ledger *ledger)
+/* ---- a chain that is not as we left it -------------------------------------------------------- */
+
+static struct ledger_entry *new_event(struct ledger *ledger, enum event_kind kind, json_t *detail)
+{
+    char id[UUID7_TEXT_BYTES];
+    if (run_make_id(ledger->line, id) < 0)
+        log_fatal("no random bytes for an event's id");
+    struct chain_event *event = chain_event_new(id, kind, detail, clock_wall_us());
+    struct ledger_entry *entry = event ? ledger_entry_new_event(ledger->line, event, false) : NULL;
+    if (!entry)
+        log_fatal("no memory for an event of the ledger");
+    return entry;
+}
+
+static void add_first(struct ledger *ledger, struct ledger_entry *entry)
+{
+    TAILQ_INSERT_HEAD(&ledger->pending, entry, link);
+    ledger->pending_count++;
+    ledger_entry_wait(entry, deadline_ms(ledger));
+}
+
+static json_t *gap_detail(const struct ledger *ledger, const struct sink_head *found)
+{
+    const struct sink_head *ours = &ledger->head;
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:s}", "cause",
+                     found->seq < ours->seq ? "rows_missing" : "rows_of_another", "writer",
+                     ledger->writer, "acknowledged_seq", (json_int_t)ours->seq, "acknowledged_hash",
+                     ours->hash, "found_seq", (json_int_t)found->seq, "found_hash", found->hash);
+}
+
+/* The chain in the sink does not end where we know that it ended. Either rows are gone (the ledger
+ * came back from yesterday), or somebody else writes under our name (a copied state directory). No
+ * place in a chain is ever given twice: we go on under a new name, and say so in its first row. */
+static void take_new_writer(struct ledger *ledger, const struct sink_head *found)
 {
     struct journal *journal = ledger->line->journal;
+    json_t *detail = gap_detail(ledger, found);
     if (journal_renew_writer(journal) < 0)
         log_fatal("no random bytes for a writer's id");
-    log_error("another daemon writes under our writer's id %s (a copied state directory?): going "
-              "on as %s",
-              ledger->writer, journal_writer(journal));
+    log_error("the ledger's chain of writer %s ends at %lld where %lld was stored: %s; going on as "
+              "%s",
+              ledger->writer, (long long)found->seq, (long long)ledger->head.seq,
+              found->seq < ledger->head.seq ? "rows are missing (an old backup?)"
+                                            : "somebody else writes it (a copied state directory?)",
+              journal_writer(journal));
     memcpy(ledger->writer, journal_writer(journal), sizeof ledger->writer);
     ledger->head = (struct sink_head){0};
     memcpy(ledger->head.hash, digest_zero, DIGEST_HEX_BYTES);
+    add_first(ledger, new_event(ledger, EVENT_GAP, detail));
 }
 
-/* ---- what is the head, and what became of the unknown batch ----------------------------------- */
+/* ---- what is the head, and what became of the frozen batch ------------------------------------ */
 
-static bool same_head(const struct sink_head *head, int64_t seq, const char *hash)
+static bool same_head(const struct sink_head *one, const struct sink_head *other)
 {
-    return head->seq == seq && strcmp(head->hash, hash) == 0;
+    return one->seq == other->seq && strcmp(one->hash, other->hash) == 0;
 }
 
 static void send_batch(struct ledger *ledger);
@@ -189,32 +251,76 @@ static void first_found(void *context, enum sink_answer answer, const struct rec
         go_down(ledger);
         return;
     }
-    if (answer == SINK_FOUND && strcmp(record->row_hash, ledger->records[0]->row_hash) == 0)
+    if (answer == SINK_FOUND && strcmp(record->row_hash, ledger->batch.records[0]->row_hash) == 0)
         batch_stored(ledger);
     else
         batch_returns(ledger);
-    take_new_writer(ledger);
+    take_new_writer(ledger, &ledger->found);
     go_on(ledger);
 }
 
-/* The head is neither before nor behind the unknown batch. */
+/* The head is neither before nor behind the batch: is one of its rows there? */
 static void resolve_by_row(struct ledger *ledger)
 {
-    struct sink_key key = {.run_id = ledger->records[0]->run_id};
+    if (ledger->batch.sink.record_count == 0) {
+        batch_returns(ledger);
+        take_new_writer(ledger, &ledger->found);
+        go_on(ledger);
+        return;
+    }
+    struct sink_key key = {.run_id = ledger->batch.records[0]->run_id};
     ledger->sink->ops->find(ledger->sink, &key, deadline_ms(ledger), first_found, ledger);
 }
 
-static void resolve_batch(struct ledger *ledger, const struct sink_head *head)
+static void resolve_batch(struct ledger *ledger)
 {
-    const struct record *last = ledger->records[ledger->batch_count - 1];
-    if (same_head(head, last->seq, last->row_hash)) {
+    if (same_head(&ledger->found, &ledger->batch.behind)) {
         batch_stored(ledger);
         go_on(ledger);
-    } else if (same_head(head, ledger->head.seq, ledger->head.hash)) {
+    } else if (same_head(&ledger->found, &ledger->batch.sink.head)) {
         send_batch(ledger);
     } else {
         resolve_by_row(ledger);
     }
+}
+
+/* The journal knows what the former daemon was told: the ledger must not have less. */
+static void compare_with_journal(struct ledger *ledger)
+{
+    struct sink_head noted;
+    if (journal_last_head(ledger->line->journal, &noted.seq, noted.hash) &&
+        (ledger->found.seq < noted.seq ||
+         (ledger->found.seq == noted.seq && !same_head(&ledger->found, &noted)))) {
+        ledger->head = noted;
+        take_new_writer(ledger, &ledger->found);
+    } else {
+        ledger->head = ledger->found;
+    }
+    ledger->head_known = true;
+}
+
+/* What the sink says of the head is certain now. */
+static void use_head(struct ledger *ledger)
+{
+    if (ledger->batch.count > 0) {
+        resolve_batch(ledger);
+        return;
+    }
+    if (!ledger->head_known)
+        compare_with_journal(ledger);
+    else if (!same_head(&ledger->found, &ledger->head))
+        take_new_writer(ledger, &ledger->found);
+    go_on(ledger);
+}
+
+static void head_confirmed(void *context, enum sink_outcome outcome, size_t bad)
+{
+    struct ledger *ledger = context;
+    (void)bad;
+    if (outcome == SINK_STORED)
+        use_head(ledger);
+    else
+        go_down(ledger); /* it moves, or the write failed: all is asked again */
 }
 
 static void head_answered(void *context, enum sink_answer answer, const struct sink_head *head)
@@ -224,16 +330,9 @@ static void head_answered(void *context, enum sink_answer answer, const struct s
         go_down(ledger);
         return;
     }
-    if (ledger->batch_count > 0) {
-        resolve_batch(ledger, head);
-        return;
-    }
-    if (!ledger->head_known)
-        ledger->head = *head;
-    else if (!same_head(head, ledger->head.seq, ledger->head.hash))
-        take_new_writer(ledger);
-    ledger->head_known = true;
-    go_on(ledger);
+    ledger->found = *head;
+    struct sink_batch nothing = {.writer = ledger->writer, .head = *head};
+    ledger->sink->ops->append(ledger->sink, &nothing, deadline_ms(ledger), head_confirmed, ledger);
 }
 
 static void ask_head(struct ledger *ledger)
@@ -248,67 +347,59 @@ static void ask_head(struct ledger *ledger)
 static void appended(void *context, enum sink_outcome outcome, size_t bad)
 {
     struct ledger *ledger = context;
+    struct ledger_batch *batch = &ledger->batch;
     switch (outcome) {
     case SINK_STORED:
         batch_stored(ledger);
         go_on(ledger);
         return;
     case SINK_REFUSED:
-        batch_refused(ledger, bad);
+        if (batch->frozen) /* an earlier attempt may still win: nothing of it may change */
+            go_down(ledger);
+        else
+            batch_refused(ledger, bad);
         return;
     case SINK_CONFLICT:
         ask_head(ledger);
         return;
     case SINK_NOT_STORED:
-        batch_returns(ledger);
+        if (!batch->frozen)
+            batch_returns(ledger);
         go_down(ledger);
         return;
-    default:
+    case SINK_UNKNOWN:
+        batch->frozen = true;
         go_down(ledger);
+        return;
     }
 }
 
 static void send_batch(struct ledger *ledger)
 {
-    struct sink_batch batch = {.writer = ledger->writer,
-                               .head = ledger->head,
-                               .records = ledger->records,
-                               .count = ledger->batch_count};
     ledger->phase = LEDGER_APPENDING;
-    ledger->sink->ops->append(ledger->sink, &batch, deadline_ms(ledger), appended, ledger);
-}
-
-/* Gives the entry its place behind what is in the batch. */
-static void seal(struct ledger *ledger, struct ledger_entry *entry, size_t at)
-{
-    const struct record *before = at > 0 ? ledger->records[at - 1] : NULL;
-    int64_t seq = before ? before->seq + 1 : ledger->head.seq + 1;
-    const char *hash = before ? before->row_hash : ledger->head.hash;
-    if (record_seal(entry->record, ledger->writer, seq, hash, clock_wall_us(), entry->late) < 0)
-        log_fatal("a record cannot be sealed");
-    ledger->batch[at] = entry;
-    ledger->records[at] = entry->record;
+    ledger->sink->ops->append(ledger->sink, &ledger->batch.sink, deadline_ms(ledger), appended,
+                              ledger);
+    fault_point("batch_sent");
 }
 
 static void start_batch(struct ledger *ledger)
 {
-    struct ledger_entry *entry;
     if (ledger->phase != LEDGER_IDLE || !ledger->head_known || ledger->closing)
         return;
-    while (ledger->batch_count < ledger->batch_most && (entry = TAILQ_FIRST(&ledger->pending))) {
-        TAILQ_REMOVE(&ledger->pending, entry, link);
-        ledger->pending_count--;
-        seal(ledger, entry, ledger->batch_count++);
-    }
-    if (ledger->batch_count > 0)
+    size_t count = ledger_batch_fill(&ledger->batch, &ledger->pending, ledger->batch_most,
+                                     ledger->writer, &ledger->head);
+    ledger->pending_count -= count;
+    if (count > 0)
         send_batch(ledger);
 }
 
 static void add_entry(struct ledger *ledger, struct ledger_entry *entry)
 {
+    if (!entry)
+        log_fatal("no memory for a row of the ledger");
     TAILQ_INSERT_TAIL(&ledger->pending, entry, link);
     ledger->pending_count++;
-    if (entry->run)
+    if (entry->run || !entry->noted)
         ledger_entry_wait(entry, ledger->down ? 0 : deadline_ms(ledger));
     start_batch(ledger);
 }
@@ -322,18 +413,24 @@ void ledger_stage(struct run *run, run_done_fn *done)
         return;
     }
     struct ledger_entry *entry = ledger_entry_new(run->line, run->record, run, done);
-    if (!entry)
-        log_fatal("no memory for the record of a run");
-    run->record = NULL;
+    if (entry)
+        run->record = NULL;
     add_entry(ledger, entry);
 }
 
 void ledger_append_late(struct ledger *ledger, struct record *record)
 {
-    struct ledger_entry *entry = ledger_entry_new(ledger->line, record, NULL, NULL);
-    if (!entry)
-        log_fatal("no memory for the record of a run");
-    add_entry(ledger, entry);
+    add_entry(ledger, ledger_entry_new(ledger->line, record, NULL, NULL));
+}
+
+void ledger_append_late_event(struct ledger *ledger, struct chain_event *event)
+{
+    add_entry(ledger, ledger_entry_new_event(ledger->line, event, true));
+}
+
+void ledger_note(struct ledger *ledger, enum event_kind kind, json_t *detail)
+{
+    add_entry(ledger, new_event(ledger, kind, detail));
 }
 
 /* ---- questions -------------------------------------------------------------------------------- */
@@ -352,6 +449,12 @@ void ledger_claim(struct ledger *ledger, const char *company, const char *key,
                              deadline_ms(ledger), done, context);
 }
 
+void ledger_checkpoint(struct ledger *ledger, const struct checkpoint *checkpoint,
+                       sink_done_fn *done, void *context)
+{
+    ledger->sink->ops->checkpoint(ledger->sink, checkpoint, deadline_ms(ledger), done, context);
+}
+
 bool ledger_is_down(const struct ledger *ledger)
 {
     return ledger->down;
@@ -362,17 +465,32 @@ const char *ledger_writer(const struct ledger *ledger)
     return ledger->writer;
 }
 
+const struct sink_head *ledger_head(const struct ledger *ledger)
+{
+    return &ledger->head;
+}
+
 size_t ledger_backlog(const struct ledger *ledger)
 {
-    return ledger->pending_count + ledger->batch_count;
+    return ledger->pending_count + ledger->batch.count;
+}
+
+/* How long the oldest row has been waiting. */
+static int64_t oldest_ms(const struct ledger *ledger)
+{
+    const struct ledger_entry *first =
+        ledger->batch.count > 0 ? ledger->batch.entries[0] : TAILQ_FIRST(&ledger->pending);
+    return first ? (clock_monotonic_us() - first->since_us) / 1000 : 0;
 }
 
 json_t *ledger_status(const struct ledger *ledger)
 {
     const char *state = ledger->down ? "down" : ledger->head_known ? "up" : "unknown";
-    return json_pack("{s:s, s:s, s:I, s:I, s:I}", "sink", ledger->sink->ops->name, "state", state,
-                     "backlog", (json_int_t)ledger_backlog(ledger), "batches",
-                     (json_int_t)ledger->batches, "rows", (json_int_t)ledger->rows);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "sink", ledger->sink->ops->name,
+                     "state", state, "problem", ledger->sink->ops->problem(ledger->sink), "backlog",
+                     (json_int_t)ledger_backlog(ledger), "oldest_ms", (json_int_t)oldest_ms(ledger),
+                     "batches", (json_int_t)ledger->batches, "rows", (json_int_t)ledger->rows,
+                     "seq", (json_int_t)ledger->head.seq);
 }
 
 /* ---- beginning and end ------------------------------------------------------------------------ */
@@ -393,7 +511,9 @@ int ledger_open(struct line *line, struct sink *sink, void (*answered)(void *con
     ledger->batch_most = SINK_MAX_BATCH;
     TAILQ_INIT(&ledger->pending);
     memcpy(ledger->writer, journal_writer(line->journal), sizeof ledger->writer);
-    if (deadline_init(&ledger->retry, line->base, probe, ledger) < 0) {
+    memcpy(ledger->head.hash, digest_zero, DIGEST_HEX_BYTES);
+    if (deadline_init(&ledger->retry, line->base, probe, ledger) < 0 ||
+        deadline_init(&ledger->maintain, line->base, maintain, ledger) < 0) {
         ledger_free(ledger);
         return -ENOMEM;
     }
@@ -409,6 +529,7 @@ void ledger_free(struct ledger *ledger)
         return;
     ledger->closing = true;
     deadline_stop(&ledger->retry);
+    deadline_stop(&ledger->maintain);
     sink_close(ledger->sink);
     batch_returns(ledger);
     while ((entry = TAILQ_FIRST(&ledger->pending))) {
@@ -416,5 +537,14 @@ void ledger_free(struct ledger *ledger)
         ledger_entry_give_up(entry);
     }
     deadline_free(&ledger->retry);
+    deadline_free(&ledger->maintain);
     free(ledger);
+}
+
+void ledger_settle(struct ledger *ledger, void (*settled)(void *context), void *context)
+{
+    ledger->settled = settled;
+    ledger->settled_context = context;
+    if (ledger->down || (ledger->phase == LEDGER_IDLE && ledger_backlog(ledger) == 0))
+        tell_settled(ledger);
 }

@@ -1,12 +1,13 @@
 /*
- * ledger_entry.c - one record on its way into the sink.
+ * ledger_entry.c - one row on its way into the sink.
  *
- * Two things can hold an entry: the ledger's line, and the journal while it makes the record durable.
+ * Two things can hold an entry: the ledger's line, and the journal while it makes the row durable.
  * It is freed when neither does. Whichever comes first, the commit or the deadline, answers the run;
  * the other finds nobody waiting.
  */
 #include "daemon/ledger_entry.h"
 
+#include "daemon/clock.h"
 #include "daemon/journal.h"
 #include "daemon/log.h"
 
@@ -18,6 +19,7 @@ static void free_if_loose(struct ledger_entry *entry)
         return;
     deadline_free(&entry->deadline);
     record_free(entry->record);
+    chain_event_free(entry->event);
     free(entry);
 }
 
@@ -41,13 +43,23 @@ static void is_kept(void *context, int rc)
     struct ledger_entry *entry = context;
     entry->keeping = false;
     if (rc < 0)
-        log_error("run %s: the record is neither in the ledger nor in the journal, only in memory: "
-                  "%s",
-                  entry->record->run_id, strerror(-rc));
+        log_error("%s %s: the row is neither in the ledger nor in the journal, only in memory: %s",
+                  entry->event ? "event" : "run", ledger_entry_id(entry), strerror(-rc));
+    else
+        entry->noted = true;
     answer(entry, rc < 0 ? RUN_AUDIT_AT_RISK : RUN_AUDIT_KEPT);
-    if (!entry->in_line && rc == 0 && entry->late)
-        log_debug("run %s is kept in the journal", entry->record->run_id);
     free_if_loose(entry);
+}
+
+static void keep_event(struct ledger_entry *entry)
+{
+    AR_AUTO_JSON json_t *value = chain_event_to_json(entry->event);
+    AR_AUTO_FREE char *text = value ? json_canonical(value) : NULL;
+    if (text)
+        journal_keep_text(entry->journal, JOURNAL_EVENT, entry->event->event_id, text, is_kept,
+                          entry);
+    else
+        is_kept(entry, -ENOMEM);
 }
 
 static void keep(void *context)
@@ -55,26 +67,70 @@ static void keep(void *context)
     struct ledger_entry *entry = context;
     entry->late = true;
     entry->keeping = true;
-    journal_keep(entry->journal, entry->record, is_kept, entry);
+    if (entry->event)
+        keep_event(entry);
+    else
+        journal_keep(entry->journal, entry->record, is_kept, entry);
 }
 
-struct ledger_entry *ledger_entry_new(struct line *line, struct record *record, struct run *run,
-                                      run_done_fn *done)
+static struct ledger_entry *entry_new(struct line *line)
 {
     struct ledger_entry *entry = calloc(1, sizeof *entry);
     if (!entry)
         return NULL;
-    *entry = (struct ledger_entry){.record = record,
-                                   .journal = line->journal,
-                                   .run = run,
-                                   .done = done,
-                                   .late = !run,
-                                   .in_line = true};
+    entry->journal = line->journal;
+    entry->in_line = true;
+    entry->since_us = clock_monotonic_us();
     if (deadline_init(&entry->deadline, line->base, keep, entry) < 0) {
         free(entry);
         return NULL;
     }
     return entry;
+}
+
+struct ledger_entry *ledger_entry_new(struct line *line, struct record *record, struct run *run,
+                                      run_done_fn *done)
+{
+    struct ledger_entry *entry = entry_new(line);
+    if (!entry)
+        return NULL;
+    entry->record = record;
+    entry->run = run;
+    entry->done = done;
+    entry->late = !run;
+    entry->noted =
+        true; /* its intent; nothing is settled that was never noted, which is harmless */
+    return entry;
+}
+
+struct ledger_entry *ledger_entry_new_event(struct line *line, struct chain_event *event, bool late)
+{
+    struct ledger_entry *entry = entry_new(line);
+    if (!entry)
+        return NULL;
+    entry->event = event;
+    entry->late = late;
+    entry->noted = late;
+    return entry;
+}
+
+const char *ledger_entry_id(const struct ledger_entry *entry)
+{
+    return entry->event ? entry->event->event_id : entry->record->run_id;
+}
+
+int ledger_entry_seal(struct ledger_entry *entry, const char *writer, struct sink_head *head)
+{
+    int64_t seq = head->seq + 1, now = clock_wall_us();
+    int rc = entry->event
+                 ? chain_event_seal(entry->event, writer, seq, head->hash, now, entry->late)
+                 : record_seal(entry->record, writer, seq, head->hash, now, entry->late);
+    if (rc < 0)
+        return rc;
+    head->seq = seq;
+    memcpy(head->hash, entry->event ? entry->event->row_hash : entry->record->row_hash,
+           sizeof head->hash);
+    return 0;
 }
 
 void ledger_entry_wait(struct ledger_entry *entry, int64_t ms)
@@ -85,8 +141,9 @@ void ledger_entry_wait(struct ledger_entry *entry, int64_t ms)
 void ledger_entry_stored(struct ledger_entry *entry)
 {
     entry->in_line = false;
-    /* After a record that is on its way to the journal: the jobs keep their order. */
-    journal_settle(entry->journal, entry->record->run_id);
+    /* After a row that is on its way to the journal: the jobs keep their order. */
+    if (entry->noted || entry->keeping)
+        journal_settle(entry->journal, ledger_entry_id(entry));
     answer(entry, RUN_AUDIT_COMMITTED);
     free_if_loose(entry);
 }
@@ -94,7 +151,7 @@ void ledger_entry_stored(struct ledger_entry *entry)
 void ledger_entry_give_up(struct ledger_entry *entry)
 {
     entry->in_line = false;
-    if (entry->run && !entry->keeping)
+    if ((entry->run || !entry->noted) && !entry->keeping)
         keep(entry);
     else
         free_if_loose(entry);

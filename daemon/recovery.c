@@ -4,7 +4,8 @@
  * For each record left: is its run in the ledger? Then it was stored before the crash and is settled.
  * If not, and it carries an idempotency key that another run has, the run had lost the race for the
  * key before the crash and never started: it is settled without a row. Else it is appended, late.
- * Each step can be cut off and repeated: nothing is settled before the ledger has the row.
+ * Events that were kept are looked for in the same way. Each step can be cut off and repeated: nothing
+ * is settled before the ledger has the row.
  */
 #include "daemon/recovery.h"
 
@@ -19,7 +20,8 @@
 
 struct recovery {
     struct line *line;
-    struct record *record; /* that is being asked about */
+    struct record *record;     /* that is being asked about; or */
+    struct chain_event *event; /* that one */
     struct deadline retry;
     size_t interrupted, kept, known;
 };
@@ -28,8 +30,10 @@ static void recover_next(struct recovery *recovery);
 
 static void settle(struct recovery *recovery)
 {
-    journal_settle(recovery->line->journal, recovery->record->run_id);
+    journal_settle(recovery->line->journal,
+                   recovery->event ? recovery->event->event_id : recovery->record->run_id);
     record_free(AR_TAKE(recovery->record));
+    chain_event_free(AR_TAKE(recovery->event));
     recovery->known++;
     recover_next(recovery);
 }
@@ -37,12 +41,16 @@ static void settle(struct recovery *recovery)
 static void append(struct recovery *recovery)
 {
     struct record *record = AR_TAKE(recovery->record);
-    bool interrupted = record->status == STATUS_INTERRUPTED;
+    struct chain_event *event = AR_TAKE(recovery->event);
+    bool interrupted = record && record->status == STATUS_INTERRUPTED;
     if (interrupted)
         record->finished_at = clock_wall_us();
     recovery->interrupted += interrupted;
     recovery->kept += !interrupted;
-    ledger_append_late(recovery->line->ledger, record);
+    if (event)
+        ledger_append_late_event(recovery->line->ledger, event);
+    else
+        ledger_append_late(recovery->line->ledger, record);
     recover_next(recovery);
 }
 
@@ -68,7 +76,7 @@ static void found(void *context, enum sink_answer answer, const struct record *r
         deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
     else if (answer == SINK_FOUND)
         settle(recovery);
-    else if (left->idempotency_key)
+    else if (left && left->idempotency_key)
         ledger_claim(recovery->line->ledger, left->company, left->idempotency_key,
                      left->request_sha256, left->run_id, claimed, recovery);
     else
@@ -78,15 +86,37 @@ static void found(void *context, enum sink_answer answer, const struct record *r
 static void ask(void *context)
 {
     struct recovery *recovery = context;
-    struct sink_key key = {.run_id = recovery->record->run_id};
+    struct sink_key key = {0};
+    if (recovery->event)
+        key.event_id = recovery->event->event_id;
+    else
+        key.run_id = recovery->record->run_id;
     ledger_find(recovery->line->ledger, &key, found, recovery);
     fault_point("recovery_asked");
+}
+
+/* The next event that was kept; one that cannot be read is said to be so, and stays in the journal. */
+static struct chain_event *next_event(struct recovery *recovery)
+{
+    char id[UUID7_TEXT_BYTES], *text;
+    while (journal_next_left_event(recovery->line->journal, id, &text)) {
+        struct chain_event *event = NULL;
+        struct fault fault = {0};
+        AR_AUTO_JSON json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        free(text);
+        if (value && chain_event_from_json(value, &event, &fault) == 0)
+            return event;
+        log_error("event %s in the journal cannot be read", id);
+    }
+    return NULL;
 }
 
 static void recover_next(struct recovery *recovery)
 {
     recovery->record = journal_next_left(recovery->line->journal);
-    if (recovery->record)
+    if (!recovery->record)
+        recovery->event = next_event(recovery);
+    if (recovery->record || recovery->event)
         ask(recovery);
     else if (recovery->interrupted + recovery->kept + recovery->known > 0)
         log_info("recovered from the journal: %zu interrupted, %zu kept, %zu had been recorded",
@@ -113,5 +143,6 @@ void recovery_free(struct recovery *recovery)
         return;
     deadline_free(&recovery->retry);
     record_free(recovery->record);
+    chain_event_free(recovery->event);
     free(recovery);
 }

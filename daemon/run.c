@@ -105,7 +105,7 @@ void run_line_free(struct line *line)
     line->bury = NULL;
 }
 
-static int make_id(struct line *line, char id[UUID7_TEXT_BYTES])
+int run_make_id(struct line *line, char id[UUID7_TEXT_BYTES])
 {
     uint8_t random[10];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -117,7 +117,7 @@ static int make_id(struct line *line, char id[UUID7_TEXT_BYTES])
 struct run *run_new(struct line *line, const struct peer_client *client, struct request *request)
 {
     struct run *run = calloc(1, sizeof *run);
-    if (!run || make_id(line, run->id) < 0) {
+    if (!run || run_make_id(line, run->id) < 0) {
         free(run);
         request_free(request);
         return NULL;

@@ -139,6 +139,7 @@ struct line {
     struct queue *queue;
     struct journal *journal;
     struct ledger *ledger;
+    struct signer *signer; /* NULL: checkpoints are not made */
     struct uuid7_generator ids;
     struct run_list runs; /* all that have not been answered */
     struct run_list dead; /* freed at the end of the loop's turn */
@@ -154,6 +155,9 @@ struct line {
 int run_line_init(struct line *line, struct event_base *base,
                   const struct config *config) AR_MUST_CHECK;
 void run_line_free(struct line *line);
+
+/* An id for a run, or for an event: greater than all before it. 0, -EIO: no random bytes. */
+int run_make_id(struct line *line, char id[UUID7_TEXT_BYTES]) AR_MUST_CHECK;
 
 /* A run that has been received: takes over the request. NULL when out of memory (the request is
  * freed). */

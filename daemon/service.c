@@ -6,11 +6,13 @@
  * known whether the ledger is up and what the executors can enforce.
  *
  * End, on SIGTERM: no more connections, runs that come are refused and recorded; those on the line go
- * on until drain_timeout and are stopped then; when the last has been answered and the answers are
- * sent, everything is taken down in the opposite order. A second SIGTERM stops the runs at once.
+ * on until drain_timeout and are stopped then; when the last has been answered, the end is written
+ * into the ledger and signed; when the answers are sent, everything is taken down in the opposite
+ * order. A second SIGTERM stops the runs at once.
  */
 #include "daemon/service.h"
 
+#include "daemon/chronicle.h"
 #include "daemon/clock.h"
 #include "daemon/deadline.h"
 #include "daemon/journal.h"
@@ -23,6 +25,7 @@
 #include "daemon/recovery.h"
 #include "daemon/registry.h"
 #include "daemon/run.h"
+#include "daemon/signer.h"
 #include "daemon/spawn.h"
 
 #include <string.h>
@@ -39,6 +42,7 @@ struct service {
     struct listener *listener;
     struct deadline drain, flush;
     int64_t flush_until_us;
+    bool closed; /* the end is in the ledger, or could not be put there */
     bool executors_answered, ledger_answered, failed;
 };
 
@@ -91,10 +95,25 @@ static void flush_answers(void *context)
 {
     struct service *service = context;
     bool flushed = !service->listener || listener_is_flushed(service->listener);
-    if (flushed || clock_monotonic_us() > service->flush_until_us)
+    if ((flushed && service->closed) || clock_monotonic_us() > service->flush_until_us)
         loop_stop(service->loop);
     else
         deadline_start(&service->flush, SERVICE_FLUSH_STEP_MS);
+}
+
+static void is_signed(void *context)
+{
+    struct service *service = context;
+    service->closed = true;
+}
+
+static void is_settled(void *context)
+{
+    struct service *service = context;
+    if (service->line.signer && !ledger_is_down(service->line.ledger))
+        signer_sign(service->line.signer, is_signed, service);
+    else
+        is_signed(service);
 }
 
 /* The last run has been answered. */
@@ -103,8 +122,11 @@ static void line_emptied(void *context)
     struct service *service = context;
     if (deadline_is_running(&service->flush))
         return;
-    service->flush_until_us = clock_monotonic_us() + SERVICE_FLUSH_MS * 1000;
+    int64_t ms = SERVICE_FLUSH_MS + service->config->ledger_deadline_ms;
+    service->flush_until_us = clock_monotonic_us() + ms * 1000;
     deadline_start(&service->flush, 0);
+    chronicle_stopped(&service->line);
+    ledger_settle(service->line.ledger, is_settled, service);
 }
 
 static void terminate(void *context)
@@ -182,6 +204,22 @@ static int start_ledger(struct service *service)
     return ledger_open(&service->line, sink, ledger_answered, service, &service->line.ledger);
 }
 
+static int start_signer(struct service *service)
+{
+    const struct config *config = service->config;
+    char message[SIGNER_MESSAGE_BYTES];
+    int rc = 0;
+    if (config->checkpoint_key)
+        rc = signer_open(&service->line, config->checkpoint_key, config->checkpoint_every_ms,
+                         &service->line.signer, message);
+    if (rc > 0)
+        log_error("%s", message);
+    if (rc == 0)
+        chronicle_started(&service->line,
+                          service->line.signer ? signer_key(service->line.signer) : NULL);
+    return rc;
+}
+
 static int start_executors(struct service *service)
 {
     service->line.registry = registry_new(&service->line);
@@ -199,8 +237,9 @@ static int become_subreaper(struct service *service)
 
 int service_start(const struct config *config, struct service **out)
 {
-    static int (*const steps[])(struct service *) = {
-        start_loop, become_subreaper, start_line, start_journal, start_ledger, start_executors};
+    static int (*const steps[])(struct service *) = {start_loop,     become_subreaper, start_line,
+                                                     start_journal,  start_ledger,     start_signer,
+                                                     start_executors};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
@@ -229,6 +268,7 @@ void service_free(struct service *service)
     listener_free(service->listener);
     recovery_free(service->recovery);
     registry_free(service->line.registry);
+    signer_free(service->line.signer);
     ledger_free(service->line.ledger);
     journal_free(service->line.journal);
     queue_free(service->line.queue);

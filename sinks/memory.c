@@ -74,6 +74,14 @@ static const struct record *find_row(const struct memory_sink *sink, const char 
     return NULL;
 }
 
+static bool find_event(const struct memory_sink *sink, const char *event_id)
+{
+    for (size_t i = 0; i < sink->count; i++)
+        if (sink->rows[i].event && strcmp(sink->rows[i].event->event_id, event_id) == 0)
+            return true;
+    return false;
+}
+
 static const struct claim *find_claim(const struct memory_sink *sink, const char *company,
                                       const char *key)
 {
@@ -101,8 +109,8 @@ static struct record *copy_record(const struct record *record)
 
 static struct chain_event *copy_event(const struct chain_event *event)
 {
-    AR_CLEANUP(chain_event_cleanup) struct chain_event *copy =
-        chain_event_new(event->event_id, event->kind, NULL, 0);
+    AR_CLEANUP(chain_event_cleanup)
+    struct chain_event *copy = chain_event_new(event->event_id, event->kind, NULL, 0);
     return copy && copy_columns(&chain_event_layout, event, copy) ? AR_TAKE(copy) : NULL;
 }
 
@@ -200,6 +208,10 @@ static void answer_find(const struct memory_sink *sink, const struct question *q
                         struct answer *answer)
 {
     const char *run_id = question->run_id;
+    if (question->event_id) {
+        answer->found = find_event(sink, question->event_id) ? SINK_FOUND : SINK_ABSENT;
+        return;
+    }
     if (!run_id) {
         const struct claim *claim = find_claim(sink, question->company, question->key);
         run_id = claim ? claim->run_id : "";

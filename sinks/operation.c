@@ -114,6 +114,7 @@ void operation_question_free(struct question *question)
     free(question->key);
     free(question->request_sha256);
     free(question->run_id);
+    free(question->event_id);
     free(question);
 }
 
@@ -190,6 +191,7 @@ struct operation *operation_find(struct operation_desk *desk, const struct sink_
     struct operation *operation = operation_new(desk, QUESTION_FIND, deadline_ms, context);
     operation->done.find = done;
     operation->question->run_id = copy_text(key->run_id);
+    operation->question->event_id = copy_text(key->event_id);
     operation->question->company = copy_text(key->company);
     operation->question->key = copy_text(key->idempotency_key);
     return operation;

@@ -37,6 +37,7 @@ struct question {
     char *company, *key;     /* owned; NULL where they do not apply */
     char *request_sha256;    /* owned */
     char *run_id;            /* owned */
+    char *event_id;          /* owned */
     void *block;             /* owned: what the rows lie in when they are a copy; else NULL */
 };
 

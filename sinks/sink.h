@@ -63,7 +63,7 @@ struct sink_head sink_batch_head(const struct sink_batch *batch);
  * rows when it is not known which. */
 typedef void sink_append_fn(void *context, enum sink_outcome outcome, size_t bad);
 typedef void sink_head_fn(void *context, enum sink_answer answer, const struct sink_head *head);
-/* record borrows; NULL unless SINK_FOUND. */
+/* record borrows; NULL unless SINK_FOUND, and for an event. */
 typedef void sink_find_fn(void *context, enum sink_answer answer, const struct record *record);
 /* What became of a claim of an idempotency key. holder: the run that has it (with SINK_CLAIM_TAKEN),
  * same_request: whether it was taken for the same request_sha256. */
@@ -73,9 +73,10 @@ typedef void sink_claim_fn(void *context, enum sink_claim claim, const char *hol
 typedef void sink_probe_fn(void *context, bool up);
 typedef void sink_done_fn(void *context, bool done);
 
-/* Which record: by run_id, or by company and idempotency_key (run_id NULL). */
+/* Which record: by run_id, or by company and idempotency_key (run_id NULL). With event_id the
+ * question is only whether that event is there: the answer comes without a record. */
 struct sink_key {
-    const char *run_id, *company, *idempotency_key;
+    const char *run_id, *company, *idempotency_key, *event_id;
 };
 
 struct sink_ops {
