@@ -1,8 +1,8 @@
 /*
  * sqlite.c - the embedded sink: SQLite behind two threads, so that no disk stops the loop.
  *
- * One thread writes (append, claim, probe), one reads (head, find), each with a connection and a
- * line of jobs of its own. The loop gives a job to a line; the thread answers it and wakes the loop
+ * One thread writes (append, claim, probe, checkpoint), one reads (head, find), each with a
+ * connection and a line of jobs of its own. The loop gives a job to a line; the thread answers it and wakes the loop
  * through an eventfd; the loop finishes the operation. When a deadline passes first, the operation
  * is finished at once and the job goes on without it: a job owns everything that it reads.
  *
@@ -28,7 +28,9 @@ struct job {
     struct operation *operation; /* of the loop alone; NULL: it was finished without the job */
     struct question *question;
     struct answer answer;
-    int gate; /* enum sqlite_gate */
+    const char *problem; /* a constant; set with the answer */
+    int line;            /* WRITES or READS */
+    int gate;            /* enum sqlite_gate */
 };
 TAILQ_HEAD(job_list, job);
 
@@ -59,6 +61,7 @@ struct sqlite_sink {
     struct shared *shared;
     pthread_t threads[LINE_COUNT];
     unsigned thread_count;
+    const char *problems[LINE_COUNT]; /* of each line's last answer */
 };
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -142,6 +145,7 @@ static void *line_main(void *context)
     struct job *job;
     while ((job = line_take(line))) {
         sqlite_store_ask(line->store, job->question, &job->gate, &job->answer);
+        job->problem = sqlite_store_problem(line->store);
         line_put(line, job);
     }
     sqlite_store_free(line->store);
@@ -166,6 +170,8 @@ static void give(struct sqlite_sink *sink, int which, struct operation *operatio
     job->operation = operation;
     job->question = AR_TAKE(operation->question);
     job->answer = operation->answer;
+    job->problem = "";
+    job->line = which;
     job->gate = GATE_OPEN;
     operation->place = job;
     (void)pthread_mutex_lock(&shared->lock);
@@ -185,8 +191,9 @@ static void job_finish(struct job *job)
     job_free(job);
 }
 
-static void finish_done(struct shared *shared)
+static void finish_done(struct sqlite_sink *sink)
 {
+    struct shared *shared = sink->shared;
     struct job_list done = TAILQ_HEAD_INITIALIZER(done);
     (void)pthread_mutex_lock(&shared->lock);
     TAILQ_CONCAT(&done, &shared->done, link);
@@ -194,6 +201,7 @@ static void finish_done(struct shared *shared)
     struct job *job;
     while ((job = TAILQ_FIRST(&done))) {
         TAILQ_REMOVE(&done, job, link);
+        sink->problems[job->line] = job->problem;
         job_finish(job);
     }
 }
@@ -205,7 +213,7 @@ static void woken(evutil_socket_t fd, short what, void *context)
     uint64_t count;
     ssize_t got = read(fd, &count, sizeof(count));
     (void)got; /* nothing there: another wake was for it */
-    finish_done(sink->shared);
+    finish_done(sink);
 }
 
 /* Did the loop come first, before COMMIT? Then the thread will roll back. */
@@ -250,6 +258,8 @@ static void expired(void *context, struct operation *operation)
     struct sqlite_sink *sink = context;
     struct job *job = operation->place;
     bool waiting = withdraw(sink->shared, job);
+    if (sink->problems[job->line][0] == '\0')
+        sink->problems[job->line] = "timed_out"; /* until the thread says what held it up */
     abandon(operation);
     if (waiting)
         job_free(job);
@@ -292,6 +302,28 @@ static void sqlite_probe(struct sink *sink, int deadline_ms, sink_probe_fn *done
 {
     struct sqlite_sink *self = (struct sqlite_sink *)sink;
     give(self, WRITES, operation_probe(self->desk, deadline_ms, done, context));
+}
+
+static void sqlite_checkpoint(struct sink *sink, const struct checkpoint *checkpoint,
+                              int deadline_ms, sink_done_fn *done, void *context)
+{
+    struct sqlite_sink *self = (struct sqlite_sink *)sink;
+    give(self, WRITES, operation_checkpoint(self->desk, checkpoint, deadline_ms, done, context));
+}
+
+/* Nothing has to be made ahead: the thread is not asked. */
+static void sqlite_maintain(struct sink *sink, int deadline_ms, sink_done_fn *done, void *context)
+{
+    struct sqlite_sink *self = (struct sqlite_sink *)sink;
+    struct operation *operation = operation_maintain(self->desk, deadline_ms, done, context);
+    operation->answer.done = true;
+    operation_finish(operation);
+}
+
+static const char *sqlite_problem(const struct sink *sink)
+{
+    const struct sqlite_sink *self = (const struct sqlite_sink *)sink;
+    return self->problems[WRITES][0] ? self->problems[WRITES] : self->problems[READS];
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -338,7 +370,7 @@ static void sqlite_close(struct sink *sink)
     struct sqlite_sink *self = (struct sqlite_sink *)sink;
     if (self->shared) {
         stop_threads(self);
-        finish_done(self->shared);
+        finish_done(self);
         abandon_all(self->shared);
         operation_desk_flush(self->desk);
         shared_release(self->shared);
@@ -356,6 +388,9 @@ static const struct sink_ops sqlite_ops = {
     .find = sqlite_find,
     .claim = sqlite_claim,
     .probe = sqlite_probe,
+    .checkpoint = sqlite_checkpoint,
+    .maintain = sqlite_maintain,
+    .problem = sqlite_problem,
     .close = sqlite_close,
 };
 
@@ -420,6 +455,8 @@ int sqlite_open(const char *path, struct event_base *base, struct sink **out)
     if (!sink)
         return -ENOMEM;
     sink->sink.ops = &sqlite_ops;
+    for (size_t i = 0; i < LINE_COUNT; i++)
+        sink->problems[i] = "";
     int rc = operation_desk_new(base, expired, sink, &sink->desk);
     if (rc == 0)
         rc = shared_new(path, &sink->shared);

@@ -9,9 +9,9 @@
  */
 #include "sinks/sqlite_store.h"
 
+#include "protocol/text.h"
 #include "sinks/migrations.h"
 #include "sinks/sqlite_row.h"
-
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -24,12 +24,17 @@ enum statement {
     ROLLBACK,
     HEAD_INSERT,
     HEAD_UPDATE,
+    HEAD_CONFIRM,
     HEAD_SELECT,
     RUN_INSERT,
+    EVENT_INSERT,
     KEY_INSERT,
     KEY_SELECT,
+    SIGNER_INSERT,
+    CHECKPOINT_INSERT,
     FIND_BY_ID,
     FIND_BY_KEY,
+    FIND_EVENT,
     VERSION_SELECT,
     STATEMENT_COUNT
 };
@@ -42,14 +47,23 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
                     "ON CONFLICT DO NOTHING",
     [HEAD_UPDATE] = "UPDATE writers SET seq = ?4, hash = ?5 "
                     "WHERE writer = ?1 AND seq = ?2 AND hash = ?3",
+    [HEAD_CONFIRM] = "UPDATE writers SET confirmed = confirmed + 1 "
+                     "WHERE writer = ?1 AND seq = ?2 AND hash = ?3",
     [HEAD_SELECT] = "SELECT seq, hash FROM writers WHERE writer = ?1",
-    [RUN_INSERT] = NULL, /* made from the table of columns, as are the next two */
+    [RUN_INSERT] = NULL, /* made from the layouts, as are the next three */
+    [EVENT_INSERT] = NULL,
     [FIND_BY_ID] = NULL,
     [FIND_BY_KEY] = NULL,
+    [FIND_EVENT] = "SELECT event_id FROM events WHERE event_id = ?1",
     [KEY_INSERT] = "INSERT INTO keys (company, idempotency_key, request_sha256, run_id) "
                    "VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
     [KEY_SELECT] = "SELECT run_id, request_sha256 FROM keys "
                    "WHERE company = ?1 AND idempotency_key = ?2",
+    [SIGNER_INSERT] = "INSERT INTO checkpoint_keys (key_id, public_key) VALUES (?1, ?2) "
+                      "ON CONFLICT DO NOTHING",
+    [CHECKPOINT_INSERT] =
+        "INSERT INTO checkpoints (writer, row_hash, made_at, key_id, signature, seq) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
     [VERSION_SELECT] = "SELECT max(version) FROM migrations",
 };
 
@@ -58,9 +72,46 @@ struct sqlite_store {
     sqlite3 *db; /* NULL: not open */
     sqlite3_stmt *statements[STATEMENT_COUNT];
     int *gate; /* of the question at hand, for the busy handler */
+    const char *problem;
 };
 
 /* ---- the connection ------------------------------------------------------------------------- */
+
+/* The word for what SQLite said last. */
+static const char *word_of(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return "unreachable";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "locked";
+    case SQLITE_FULL:
+        return "full";
+    case SQLITE_READONLY:
+        return "read_only";
+    case SQLITE_ERROR: /* no such table, no such column */
+    case SQLITE_SCHEMA:
+        return "schema";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return "corrupt";
+    case SQLITE_IOERR:
+        return "input_output";
+    case SQLITE_NOMEM:
+        return "memory";
+    default:
+        return "failed";
+    }
+}
+
+static void note_problem(struct sqlite_store *store, int code)
+{
+    if (store->problem[0] == '\0')
+        store->problem = word_of(code);
+}
 
 static void store_close(struct sqlite_store *store)
 {
@@ -90,6 +141,8 @@ static char *made_sql(enum statement statement)
     char *sql = NULL;
     if (statement == RUN_INSERT)
         return sqlite_row_insert_sql(&record_layout);
+    if (statement == EVENT_INSERT)
+        return sqlite_row_insert_sql(&chain_event_layout);
     names = row_names(&record_layout);
     if (!names ||
         asprintf(&sql, "SELECT %s FROM runs WHERE run_id = %s", names,
@@ -142,9 +195,12 @@ static bool store_ready(struct sqlite_store *store)
     if (store->db)
         return true;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    if (sqlite3_open_v2(store->path, &store->db, flags, NULL) == SQLITE_OK &&
-        set_up(store) == SQLITE_OK)
+    int rc = sqlite3_open_v2(store->path, &store->db, flags, NULL);
+    if (rc == SQLITE_OK)
+        rc = set_up(store);
+    if (rc == SQLITE_OK)
         return true;
+    note_problem(store, rc);
     store_close(store);
     return false;
 }
@@ -154,6 +210,7 @@ int sqlite_store_new(const char *path, struct sqlite_store **out)
     struct sqlite_store *store = calloc(1, sizeof(*store));
     if (!store)
         return -ENOMEM;
+    store->problem = "";
     store->path = strdup(path);
     if (!store->path) {
         free(store);
@@ -170,6 +227,11 @@ void sqlite_store_free(struct sqlite_store *store)
     store_close(store);
     free(store->path);
     free(store);
+}
+
+const char *sqlite_store_problem(const struct sqlite_store *store)
+{
+    return store->problem;
 }
 
 /* ---- statements ----------------------------------------------------------------------------- */
@@ -189,6 +251,8 @@ static int run(struct sqlite_store *store, enum statement which)
 {
     sqlite3_stmt *statement = store->statements[which];
     int rc = sqlite3_step(statement);
+    if (rc != SQLITE_DONE)
+        note_problem(store, rc);
     (void)sqlite3_reset(statement);
     return rc;
 }
@@ -215,21 +279,39 @@ static bool enter_commit(int *gate)
 
 /* ---- append --------------------------------------------------------------------------------- */
 
-/* Moves the head of the chain: SINK_STORED when it was where the batch expects it. */
-static enum sink_outcome move_head(struct sqlite_store *store, const struct sink_batch *batch)
+static bool bind_head(sqlite3_stmt *statement, int at, const struct sink_head *head)
 {
-    const struct record *last = batch->records[batch->record_count - 1];
+    return sqlite3_bind_int64(statement, at, head->seq) == SQLITE_OK &&
+           sqlite3_bind_text(statement, at + 1, head->hash, -1, SQLITE_STATIC) == SQLITE_OK;
+}
+
+/* Writes the head as it is, so that the commit is one. No head is what nobody else may be making. */
+static enum sink_outcome confirm_head(struct sqlite_store *store, const struct sink_batch *batch)
+{
+    enum statement which = batch->head.seq == 0 ? HEAD_SELECT : HEAD_CONFIRM;
+    sqlite3_stmt *statement = store->statements[which];
+    if (sqlite3_bind_text(statement, 1, batch->writer, -1, SQLITE_STATIC) != SQLITE_OK)
+        return SINK_NOT_STORED;
+    if (which == HEAD_SELECT) {
+        int rc = sqlite3_step(statement);
+        (void)sqlite3_reset(statement);
+        return rc == SQLITE_DONE ? SINK_STORED : rc == SQLITE_ROW ? SINK_CONFLICT : SINK_NOT_STORED;
+    }
+    if (!bind_head(statement, 2, &batch->head) || run(store, which) != SQLITE_DONE)
+        return SINK_NOT_STORED;
+    return sqlite3_changes(store->db) == 1 ? SINK_STORED : SINK_CONFLICT;
+}
+
+/* Moves the head of the chain: SINK_STORED when it was where the batch expects it. */
+static enum sink_outcome move_head(struct sqlite_store *store, const struct sink_batch *batch,
+                                   const struct sink_head *last)
+{
     enum statement which = batch->head.seq == 0 ? HEAD_INSERT : HEAD_UPDATE;
     sqlite3_stmt *statement = store->statements[which];
     if (sqlite3_bind_text(statement, 1, batch->writer, -1, SQLITE_STATIC) != SQLITE_OK ||
-        sqlite3_bind_int64(statement, 4, last->seq) != SQLITE_OK ||
-        sqlite3_bind_text(statement, 5, last->row_hash, -1, SQLITE_STATIC) != SQLITE_OK)
-        return SINK_NOT_STORED;
-    if (which == HEAD_UPDATE &&
-        (sqlite3_bind_int64(statement, 2, batch->head.seq) != SQLITE_OK ||
-         sqlite3_bind_text(statement, 3, batch->head.hash, -1, SQLITE_STATIC) != SQLITE_OK))
-        return SINK_NOT_STORED;
-    if (run(store, which) != SQLITE_DONE)
+        !bind_head(statement, 4, last) ||
+        (which == HEAD_UPDATE && !bind_head(statement, 2, &batch->head)) ||
+        run(store, which) != SQLITE_DONE)
         return SINK_NOT_STORED;
     return sqlite3_changes(store->db) == 1 ? SINK_STORED : SINK_CONFLICT;
 }
@@ -253,13 +335,21 @@ static int insert_record(struct sqlite_store *store, const struct record *record
     return run_with_texts(store, KEY_INSERT, key, (int)AR_COUNT(key));
 }
 
-static enum sink_outcome insert_records(struct sqlite_store *store, const struct sink_batch *batch,
-                                        const int *gate, size_t *bad)
+static int insert_event(struct sqlite_store *store, const struct chain_event *event)
 {
-    for (size_t i = 0; i < batch->record_count; i++) {
+    int rc = sqlite_row_bind(store->statements[EVENT_INSERT], &chain_event_layout, event);
+    return rc == SQLITE_OK ? run(store, EVENT_INSERT) : rc;
+}
+
+static enum sink_outcome insert_rows(struct sqlite_store *store, const struct sink_batch *batch,
+                                     const int *gate, size_t *bad)
+{
+    for (size_t i = 0; i < sink_batch_rows(batch); i++) {
         if (__atomic_load_n(gate, __ATOMIC_RELAXED) == GATE_ABANDONED)
             return SINK_NOT_STORED;
-        int rc = insert_record(store, batch->records[i]);
+        int rc = i < batch->record_count
+                     ? insert_record(store, batch->records[i])
+                     : insert_event(store, batch->events[i - batch->record_count]);
         if (rc == SQLITE_DONE)
             continue;
         if (!is_refusal(rc))
@@ -288,11 +378,13 @@ static void ask_append(struct sqlite_store *store, const struct question *questi
                        struct answer *answer)
 {
     const struct sink_batch *batch = &question->batch;
+    struct sink_head last = sink_batch_head(batch);
     if (run(store, BEGIN_WRITE) != SQLITE_DONE)
         return;
-    answer->outcome = move_head(store, batch);
+    answer->outcome =
+        sink_batch_rows(batch) == 0 ? confirm_head(store, batch) : move_head(store, batch, &last);
     if (answer->outcome == SINK_STORED)
-        answer->outcome = insert_records(store, batch, gate, &answer->bad);
+        answer->outcome = insert_rows(store, batch, gate, &answer->bad);
     if (answer->outcome == SINK_STORED)
         answer->outcome = commit(store, gate);
     else
@@ -331,16 +423,20 @@ static void ask_head(struct sqlite_store *store, const struct question *question
 static void ask_find(struct sqlite_store *store, const struct question *question,
                      struct answer *answer)
 {
-    bool by_id = question->run_id != NULL;
-    sqlite3_stmt *statement = store->statements[by_id ? FIND_BY_ID : FIND_BY_KEY];
-    const char *by_id_texts[] = {question->run_id};
-    const char *by_key_texts[] = {question->company, question->key};
-    if (bind_texts(statement, by_id ? by_id_texts : by_key_texts, by_id ? 1 : 2) != SQLITE_OK)
+    enum statement which = question->event_id ? FIND_EVENT
+                           : question->run_id ? FIND_BY_ID
+                                              : FIND_BY_KEY;
+    sqlite3_stmt *statement = store->statements[which];
+    const char *id[] = {question->event_id ? question->event_id : question->run_id};
+    const char *key[] = {question->company, question->key};
+    if (bind_texts(statement, which == FIND_BY_KEY ? key : id, which == FIND_BY_KEY ? 2 : 1) !=
+        SQLITE_OK)
         return;
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_DONE)
         answer->found = SINK_ABSENT;
-    else if (rc == SQLITE_ROW && sqlite_row_read_record(statement, &answer->record) == 0)
+    else if (rc == SQLITE_ROW &&
+             (which == FIND_EVENT || sqlite_row_read_record(statement, &answer->record) == 0))
         answer->found = SINK_FOUND;
     (void)sqlite3_reset(statement);
 }
@@ -376,6 +472,28 @@ static void ask_claim(struct sqlite_store *store, const struct question *questio
         answer->claim = SINK_CLAIM_FAILED;
 }
 
+static void ask_checkpoint(struct sqlite_store *store, const struct question *question, int *gate,
+                           struct answer *answer)
+{
+    const struct checkpoint *checkpoint = &question->checkpoint;
+    char public_key[2 * CHECKPOINT_KEY_BYTES + 1], signature[2 * CHECKPOINT_SIGNATURE_BYTES + 1],
+        made_at[ROW_TIME_BYTES];
+    text_to_hex(checkpoint->public_key, sizeof(checkpoint->public_key), public_key);
+    text_to_hex(checkpoint->signature, sizeof(checkpoint->signature), signature);
+    row_time_text(checkpoint->made_at, made_at);
+    const char *signer[] = {checkpoint->key_id, public_key};
+    const char *texts[] = {checkpoint->writer, checkpoint->row_hash, made_at, checkpoint->key_id,
+                           signature};
+    if (run(store, BEGIN_WRITE) != SQLITE_DONE)
+        return;
+    if (run_with_texts(store, SIGNER_INSERT, signer, (int)AR_COUNT(signer)) == SQLITE_DONE &&
+        sqlite3_bind_int64(store->statements[CHECKPOINT_INSERT], 6, checkpoint->seq) == SQLITE_OK &&
+        run_with_texts(store, CHECKPOINT_INSERT, texts, (int)AR_COUNT(texts)) == SQLITE_DONE)
+        answer->done = commit(store, gate) == SINK_STORED;
+    else
+        roll_back(store);
+}
+
 /* The lock for writing is taken and given back: that an append can work now, not only read. */
 static void ask_probe(struct sqlite_store *store, struct answer *answer)
 {
@@ -383,8 +501,10 @@ static void ask_probe(struct sqlite_store *store, struct answer *answer)
         return;
     sqlite3_stmt *statement = store->statements[VERSION_SELECT];
     int newest = migrations_newest(migrations_sqlite, migrations_sqlite_count);
-    answer->up =
-        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) >= newest;
+    int rc = sqlite3_step(statement);
+    answer->up = rc == SQLITE_ROW && sqlite3_column_int(statement, 0) >= newest;
+    if (!answer->up)
+        note_problem(store, rc == SQLITE_ROW ? SQLITE_SCHEMA : rc);
     (void)sqlite3_reset(statement);
     roll_back(store);
 }
@@ -408,6 +528,12 @@ static void dispatch(struct sqlite_store *store, const struct question *question
     case QUESTION_PROBE:
         ask_probe(store, answer);
         return;
+    case QUESTION_CHECKPOINT:
+        ask_checkpoint(store, question, gate, answer);
+        return;
+    case QUESTION_MAINTAIN: /* there is nothing to prepare */
+        answer->done = true;
+        return;
     }
 }
 
@@ -423,6 +549,9 @@ static bool is_no_answer(enum question_kind kind, const struct answer *answer)
         return answer->claim == SINK_CLAIM_FAILED;
     case QUESTION_PROBE:
         return !answer->up;
+    case QUESTION_CHECKPOINT:
+    case QUESTION_MAINTAIN:
+        return !answer->done;
     }
     return true;
 }
@@ -431,9 +560,16 @@ void sqlite_store_ask(struct sqlite_store *store, const struct question *questio
                       struct answer *answer)
 {
     store->gate = gate;
-    if (store_ready(store)) {
-        dispatch(store, question, gate, answer);
-        if (is_no_answer(question->kind, answer))
-            store_close(store);
+    store->problem = "";
+    if (!store_ready(store))
+        return;
+    dispatch(store, question, gate, answer);
+    if (is_no_answer(question->kind, answer)) {
+        if (store->problem[0] == '\0' && __atomic_load_n(gate, __ATOMIC_RELAXED) == GATE_ABANDONED)
+            store->problem = "timed_out";
+        note_problem(store, sqlite3_errcode(store->db));
+        store_close(store);
+    } else {
+        store->problem = ""; /* what went wrong was a row's, not the store's */
     }
 }

@@ -28,4 +28,9 @@ void sqlite_store_free(struct sqlite_store *store);
 void sqlite_store_ask(struct sqlite_store *store, const struct question *question, int *gate,
                       struct answer *answer);
 
+/* Why the last question could not be answered, in a constant word: "unreachable" (no such file, or it
+ * cannot be opened), "locked", "full", "read_only", "schema" (not the newest version), "corrupt",
+ * "input_output", "memory", "timed_out", "failed"; "" when it was answered. */
+const char *sqlite_store_problem(const struct sqlite_store *store);
+
 #endif
