@@ -4,7 +4,6 @@
  */
 #include "sinks/postgres_reader.h"
 
-#include "sinks/columns.h"
 #include "sinks/postgres_row.h"
 #include "sinks/reader_ops.h"
 #include "sinks/reader_sql.h"
@@ -108,7 +107,7 @@ static int postgres_next(struct reader *base, struct record **out)
     int rc;
     switch (PQresultStatus(result)) {
     case PGRES_SINGLE_TUPLE:
-        rc = postgres_row_read(result, 0, out);
+        rc = postgres_row_read_record(result, 0, out);
         return rc == 1 ? READER_UNREADABLE : rc;
     case PGRES_TUPLES_OK:
         end_query(reader);

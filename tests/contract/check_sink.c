@@ -4,7 +4,6 @@
  * What only one kind of store can suffer (a server that is gone, a file that was moved) is in
  * check_sink_faults.c; readers and verify are in check_ledger.c.
  */
-#include "sinks/columns.h"
 #include "tests/lib/ledger.h"
 
 #include <check.h>
@@ -49,14 +48,6 @@ static void expect_head(struct ledger *ledger, const struct records_chain *chain
     ck_assert_int_eq(head.seq, chain->seq);
     ck_assert_str_eq(head.hash, chain->hash);
 }
-
-START_TEST(test_columns_are_those_of_the_record)
-{
-    ck_assert_uint_eq(record_column_count, COLUMNS_COUNT);
-    for (size_t i = 0; i < COLUMNS_COUNT; i++)
-        ck_assert_str_eq(columns_table[i].name, record_columns[i].name);
-}
-END_TEST
 
 START_TEST(test_append_head_find)
 {
@@ -394,7 +385,7 @@ START_TEST(test_appends_keep_their_order)
         struct sink_head head = ledger_chain_head(&chain);
         records_fill(&chain, &records[i], 1);
         const struct sink_batch batch = {
-            .writer = chain.writer, .head = head, .records = &records[i], .count = 1};
+            .writer = chain.writer, .head = head, .records = &records[i], .record_count = 1};
         ledger.sink->ops->append(ledger.sink, &batch, LEDGER_DEADLINE_MS, in_order, &line_up);
         ck_assert(!line_up.all);
     }
@@ -457,7 +448,7 @@ START_TEST(test_close_calls_back_what_is_pending)
     records_begin(&chain, 9);
     records_fill(&chain, &record, 1);
     const struct sink_batch batch = {
-        .writer = chain.writer, .head = nowhere, .records = &record, .count = 1};
+        .writer = chain.writer, .head = nowhere, .records = &record, .record_count = 1};
     const struct sink_key key = {.run_id = record->run_id};
     struct sink *sink = ledger.sink;
     for (size_t i = 0; i < PENDING; i++) {
@@ -569,7 +560,6 @@ int main(void)
     TCase *contract = tcase_create("contract");
     TCase *forms = tcase_create("forms");
     add_tests(contract);
-    tcase_add_test(forms, test_columns_are_those_of_the_record);
     tcase_add_test(forms, test_unknown_urls);
     suite_add_tcase(suite, forms);
     suite_add_tcase(suite, contract);

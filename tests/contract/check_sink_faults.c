@@ -163,7 +163,7 @@ START_TEST(test_close_while_locked)
     ck_assert_int_eq(sqlite3_open(file_of(&ledger), &other), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     const struct sink_batch batch = {
-        .writer = chain.writer, .head = head, .records = &record, .count = 1};
+        .writer = chain.writer, .head = head, .records = &record, .record_count = 1};
     ledger.sink->ops->append(ledger.sink, &batch, LEDGER_DEADLINE_MS, racer_done, &racer);
     ledger_reopen(&ledger);
     ck_assert(racer.done);
@@ -365,7 +365,7 @@ START_TEST(test_backend_killed_in_commit)
     ck_assert(postgres_run(ledger.url, slow_commit));
     PGconn *holder = hold(&ledger, "SELECT pg_advisory_lock(42)");
     const struct sink_batch batch = {
-        .writer = chain.writer, .head = head, .records = &record, .count = 1};
+        .writer = chain.writer, .head = head, .records = &record, .record_count = 1};
     ledger.sink->ops->append(ledger.sink, &batch, LEDGER_DEADLINE_MS, racer_done, &racer);
     for (bool waiting = false; !waiting;) {
         ck_assert_int_ge(event_base_loop(ledger.base, EVLOOP_NONBLOCK), 0);

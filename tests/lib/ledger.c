@@ -75,7 +75,7 @@ struct ledger_append ledger_append(struct ledger *ledger, const struct sink_head
 {
     struct call call = {.calling = true};
     const struct sink_batch batch = {
-        .writer = records[0]->writer, .head = *head, .records = records, .count = count};
+        .writer = records[0]->writer, .head = *head, .records = records, .record_count = count};
     ledger->sink->ops->append(ledger->sink, &batch, deadline_ms, append_done, &call);
     wait_for_call(ledger, &call);
     return call.append;
