@@ -45,21 +45,21 @@ program check_case '[[ ${CK_RUN_CASE-limits} != limits ]] && n=0
 echo "100%: Checks: ${n-5}, Failures: 0, Errors: 0"'
 
 out=$(run "$work/check_good")
-expect 'a good program passes' '^check: 7 passed, 0 failed$' "$out"
+expect 'a good program passes' '^100%: Checks: 7, Failures: 0, Errors: 0$' "$out"
 expect 'a good program makes a good status' '^exit 0$' "$out"
 
 out=$(run "$work"/check_good "$work"/check_failing "$work"/check_crashing "$work"/check_mute)
-expect 'failures, errors, crashes and bad statuses are counted' '^check: 11 passed, 4 failed$' "$out"
+expect 'failures, errors, crashes and bad statuses are counted' '^73%: Checks: 15, Failures: 1, Errors: 3$' "$out"
 expect 'a failure makes a bad status' '^exit 1$' "$out"
 expect 'the failing programs are named' 'failed: .*check_failing .*check_crashing .*check_mute' "$out"
 
 out=$(run "$work/check_tap.sh" "$work/check_impossible")
-expect 'TAP and skipped programs are counted' '^check: 1 passed, 1 failed, 2 skipped$' "$out"
+expect 'TAP and skipped programs are counted' '^50%: Checks: 2, Failures: 1, Errors: 0$' "$out"
 
 out=$(run --only good "$work"/check_*)
 expect 'a program is found by its short name' '^1 programs' "$out"
 out=$(run --only case:limits "$work"/check_*)
-expect 'a case of one program is found' '^check: 5 passed, 0 failed$' "$out"
+expect 'a case of one program is found' '^100%: Checks: 5, Failures: 0, Errors: 0$' "$out"
 out=$(run --only case:nothing "$work"/check_*)
 expect 'no test at all is a failure' '^exit 1$' "$out"
 out=$(run)
