@@ -39,6 +39,7 @@ BOTH_WAYS(demand, demand_word, demand_from_word)
 BOTH_WAYS(network_mode, network_mode_word, network_mode_from_word)
 BOTH_WAYS(output_problem, output_problem_word, output_problem_from_word)
 BOTH_WAYS(outcome, outcome_word, outcome_from_word)
+BOTH_WAYS(event_kind, event_kind_word, event_kind_from_word)
 ONE_WAY(problem, problem_word)
 ONE_WAY(rpc_method, rpc_method_word)
 
@@ -52,6 +53,7 @@ static const struct vocabulary vocabularies[] = {
     {"output_problem", OUTPUT_OK + 1, OUTPUT_PROBLEM_COUNT, word_of_output_problem,
      output_problem_of_word},
     {"outcome", 0, OUTCOME_COUNT, word_of_outcome, outcome_of_word},
+    {"event_kind", 0, EVENT_KIND_COUNT, word_of_event_kind, event_kind_of_word},
     {"method", 0, RPC_METHOD_COUNT, word_of_rpc_method, NULL},
 };
 
