@@ -123,8 +123,9 @@ static int postgres_head(struct reader *base, const char *writer, int64_t *seq,
                          char hash[DIGEST_HEX_BYTES])
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
-    AUTO_RESULT PGresult *result =
-        fetch(reader, "SELECT seq, hash FROM auditrun.writers WHERE writer = $1::uuid", &writer, 1);
+    AUTO_RESULT PGresult *result = fetch(
+        reader, "SELECT seq, encode(hash, 'hex') FROM auditrun.writers WHERE writer = $1::uuid",
+        &writer, 1);
     if (!result)
         return say(reader, 2);
     if (PQntuples(result) == 0)
