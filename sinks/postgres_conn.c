@@ -245,7 +245,8 @@ static void take_result(struct postgres_conn *conn, const PGresult *result)
 static void take_results(struct postgres_conn *conn)
 {
     unsigned closed = conn->closed;
-    while (conn->closed == closed && conn->syncs > 0 && !PQisBusy(conn->pg)) {
+    /* libpq looks at what has come when it is asked whether it is busy, also when nothing was sent. */
+    while (conn->closed == closed && !PQisBusy(conn->pg) && conn->syncs > 0) {
         PGresult *result = PQgetResult(conn->pg);
         if (result)
             take_result(conn, result);
@@ -326,6 +327,8 @@ static void take_notice(void *context, const PGresult *result)
         if (strcmp(severity, harmless[i]) == 0)
             return;
     conn->warned = true;
+    if (severity && strcmp(severity, "WARNING") != 0)
+        note_result(conn, result); /* why the server ends a session in which nothing was asked */
 }
 
 static bool send_preparation(struct postgres_conn *conn)

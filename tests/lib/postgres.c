@@ -9,20 +9,26 @@
 #include <glob.h>
 #include <grp.h>
 #include <libpq-fe.h>
+#include <netinet/in.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#define PATH_BYTES     128
+#define PATH_BYTES     96
 #define START_SECONDS  60
+#define START_TRIES    200
 #define POLL_MS        10
 #define FIRST_DATABASE "postgres"
 #define SUPERUSER      "tester"
+#define FIRST_PORT     5432
 
 struct postgres_server {
     char folder[PATH_BYTES]; /* holds data/, the socket and the log */
@@ -31,6 +37,9 @@ struct postgres_server {
     pid_t pid; /* 0: not running */
     uid_t uid;
     gid_t gid;
+    int port;
+    bool tcp, has_disk;
+    bool killed; /* the last postmaster, whose backends may be there still */
     unsigned databases;
 };
 
@@ -166,16 +175,63 @@ static bool make_folder(struct postgres_server *server)
     return chown(server->folder, user->pw_uid, user->pw_gid) == 0;
 }
 
-static bool make_cluster(struct postgres_server *server)
+static bool run(const struct postgres_server *server, const char *name,
+                const char *const *arguments)
 {
-    const char *const arguments[] = {
-        "initdb",          "--no-sync",        "--pgdata=data",         "--auth=trust",
-        "--encoding=UTF8", "--locale=C.UTF-8", "--username=" SUPERUSER, NULL};
-    pid_t pid = spawn(server, "initdb", arguments);
+    pid_t pid = spawn(server, name, arguments);
     if (pid > 0 && wait_for(pid))
         return true;
     show_log(server);
     return false;
+}
+
+static bool make_cluster(struct postgres_server *server)
+{
+    const char *const arguments[] = {"initdb",
+                                     "--no-sync",
+                                     "--pgdata=data",
+                                     "--auth=trust",
+                                     "--encoding=UTF8",
+                                     "--locale=C.UTF-8",
+                                     "--username=" SUPERUSER,
+                                     server->has_disk ? "--wal-segsize=1" : NULL,
+                                     NULL};
+    return run(server, "initdb", arguments);
+}
+
+/* Adds lines to a file of the cluster, or writes it anew. */
+static bool write_file(const struct postgres_server *server, const char *name, const char *text,
+                       bool anew)
+{
+    char path[POSTGRES_PATH_BYTES];
+    (void)snprintf(path, sizeof(path), "%s/data/%s", server->folder, name);
+    FILE *file = fopen(path, anew ? "we" : "ae");
+    if (!file) {
+        say(path, strerror(errno));
+        return false;
+    }
+    bool written = fprintf(file, "%s\n", text) > 0;
+    return fclose(file) == 0 && written;
+}
+
+static bool configure(const struct postgres_server *server, const struct postgres_options *options)
+{
+    if (options->settings && !write_file(server, "postgresql.conf", options->settings, false))
+        return false;
+    return !options->hba || (write_file(server, "pg_hba.conf", "local all all trust", true) &&
+                             write_file(server, "pg_hba.conf", options->hba, false));
+}
+
+/* A port that nobody has now. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    AR_AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        return 0;
+    return ntohs(address.sin_port);
 }
 
 static bool is_up(const struct postgres_server *server)
@@ -201,29 +257,61 @@ static bool wait_until_up(struct postgres_server *server)
 
 bool postgres_start_again(struct postgres_server *server)
 {
-    const char *const arguments[] = {
-        "postgres",           "-D", "data",          "-k", server->folder,         "-c",
-        "listen_addresses=",  "-c", "fsync=off",     "-c", "full_page_writes=off", "-c",
-        "max_connections=60", "-c", "lc_messages=C", NULL};
-    server->pid = spawn(server, "postgres", arguments);
-    if (server->pid > 0 && wait_until_up(server))
-        return true;
+    char port[16];
+    const char *const arguments[] = {"postgres",
+                                     "-D",
+                                     "data",
+                                     "-k",
+                                     server->folder,
+                                     "-c",
+                                     server->tcp ? "listen_addresses=127.0.0.1"
+                                                 : "listen_addresses=",
+                                     "-p",
+                                     port,
+                                     "-c",
+                                     "fsync=off",
+                                     "-c",
+                                     "full_page_writes=off",
+                                     "-c",
+                                     "max_connections=60",
+                                     "-c",
+                                     "lc_messages=C",
+                                     NULL};
+    (void)snprintf(port, sizeof(port), "%d", server->port);
+    for (int try = 0; try < (server->killed ? START_TRIES : 1); try++) {
+        server->pid = spawn(server, "postgres", arguments);
+        if (server->pid > 0 && wait_until_up(server)) {
+            server->killed = false;
+            return true;
+        }
+    }
     show_log(server);
     return false;
 }
 
-void postgres_stop_immediate(struct postgres_server *server)
+static void end(struct postgres_server *server, int number)
 {
     if (server->pid <= 0)
         return;
-    (void)kill(server->pid, SIGQUIT);
+    (void)kill(server->pid, number);
     (void)wait_for(server->pid);
     server->pid = 0;
 }
 
-static void remove_folder(const struct postgres_server *server)
+void postgres_stop_immediate(struct postgres_server *server)
 {
-    const char *const arguments[] = {"rm", "-rf", "--", server->folder, NULL};
+    end(server, SIGQUIT);
+}
+
+void postgres_kill(struct postgres_server *server)
+{
+    end(server, SIGKILL);
+    server->killed = true;
+}
+
+static void remove_tree(const char *path)
+{
+    const char *const arguments[] = {"rm", "-rf", "--", path, NULL};
     pid_t pid = fork();
     if (pid == 0) {
         (void)execv("/bin/rm", (char *const *)(uintptr_t)arguments);
@@ -233,20 +321,105 @@ static void remove_folder(const struct postgres_server *server)
         (void)wait_for(pid);
 }
 
-struct postgres_server *postgres_start(void)
+/* ---- a disk of its own ---------------------------------------------------------------------- */
+
+/* Mounts of this process alone, which go with it in any case. */
+static bool make_mounts_private(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+bool postgres_has_disks(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(make_mounts_private() ? 0 : 1);
+    return pid > 0 && wait_for(pid);
+}
+
+static bool make_disk(struct postgres_server *server, size_t bytes)
+{
+    char path[POSTGRES_PATH_BYTES], how[96];
+    if (bytes == 0)
+        return true;
+    (void)snprintf(path, sizeof(path), "%s/data", server->folder);
+    (void)snprintf(how, sizeof(how), "size=%zu,mode=0700,uid=%u,gid=%u", bytes,
+                   (unsigned)server->uid, (unsigned)server->gid);
+    if (mkdir(path, 0700) != 0 || !make_mounts_private() ||
+        mount("auditrun-test", path, "tmpfs", MS_NOSUID | MS_NODEV, how) != 0) {
+        say("cannot make a disk", strerror(errno));
+        return false;
+    }
+    server->has_disk = true;
+    return true;
+}
+
+static void name_ballast(const struct postgres_server *server, char path[POSTGRES_PATH_BYTES])
+{
+    (void)snprintf(path, POSTGRES_PATH_BYTES, "%s/data/ballast", server->folder);
+}
+
+bool postgres_fill_disk(struct postgres_server *server)
+{
+    static const char block[4096];
+    char path[POSTGRES_PATH_BYTES];
+    name_ballast(server, path);
+    AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0 || !server->has_disk)
+        return false;
+    while (write(fd, block, sizeof(block)) > 0)
+        ;
+    return errno == ENOSPC;
+}
+
+void postgres_free_disk(struct postgres_server *server)
+{
+    char path[POSTGRES_PATH_BYTES];
+    name_ballast(server, path);
+    (void)unlink(path);
+}
+
+static void remove_disk(const struct postgres_server *server)
+{
+    char path[POSTGRES_PATH_BYTES];
+    (void)snprintf(path, sizeof(path), "%s/data", server->folder);
+    if (server->has_disk && umount2(path, MNT_DETACH) != 0)
+        say(path, strerror(errno));
+}
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+static struct postgres_server *make_server(bool tcp)
 {
     struct postgres_server *server = calloc(1, sizeof(*server));
     if (!server)
         return NULL;
-    if (find_programs(server) && make_folder(server)) {
+    server->tcp = tcp;
+    server->port = tcp ? free_port() : FIRST_PORT;
+    if (server->port > 0 && find_programs(server) && make_folder(server)) {
         (void)snprintf(server->url, sizeof(server->url),
-                       "postgres:host=%s user=" SUPERUSER " dbname=" FIRST_DATABASE,
-                       server->folder);
-        if (make_cluster(server) && postgres_start_again(server))
-            return server;
+                       "postgres:host=%s port=%d user=" SUPERUSER " dbname=" FIRST_DATABASE,
+                       server->folder, server->port);
+        return server;
     }
     postgres_free(server);
     return NULL;
+}
+
+struct postgres_server *postgres_start_with(const struct postgres_options *options)
+{
+    struct postgres_server *server = make_server(options->tcp);
+    if (server && make_disk(server, options->disk_bytes) && make_cluster(server) &&
+        configure(server, options) && postgres_start_again(server))
+        return server;
+    postgres_free(server);
+    return NULL;
+}
+
+struct postgres_server *postgres_start(void)
+{
+    const struct postgres_options none = {.tcp = false};
+    return postgres_start_with(&none);
 }
 
 void postgres_free(struct postgres_server *server)
@@ -254,9 +427,55 @@ void postgres_free(struct postgres_server *server)
     if (!server)
         return;
     postgres_stop_immediate(server);
+    remove_disk(server);
     if (server->folder[0])
-        remove_folder(server);
+        remove_tree(server->folder);
     free(server);
+}
+
+/* ---- standbys ------------------------------------------------------------------------------- */
+
+static bool copy_primary(const struct postgres_server *server,
+                         const struct postgres_server *primary, const char *name)
+{
+    char from[POSTGRES_URL_BYTES];
+    const char *const arguments[] = {"pg_basebackup",
+                                     "--pgdata=data",
+                                     "--write-recovery-conf",
+                                     "--wal-method=stream",
+                                     "--checkpoint=fast",
+                                     "--no-sync",
+                                     "--dbname",
+                                     from,
+                                     NULL};
+    (void)snprintf(from, sizeof(from), "host=%s port=%d user=" SUPERUSER " application_name=%s",
+                   primary->folder, primary->port, name);
+    return run(server, "pg_basebackup", arguments);
+}
+
+struct postgres_server *postgres_start_standby(const struct postgres_server *primary,
+                                               const char *name)
+{
+    struct postgres_server *server = make_server(primary->tcp);
+    if (server && copy_primary(server, primary, name) && postgres_start_again(server))
+        return server;
+    postgres_free(server);
+    return NULL;
+}
+
+bool postgres_follow(struct postgres_server *server, const struct postgres_server *primary,
+                     const char *name)
+{
+    char path[POSTGRES_PATH_BYTES];
+    (void)snprintf(path, sizeof(path), "%s/data", server->folder);
+    remove_tree(path);
+    return server->pid == 0 && copy_primary(server, primary, name) && postgres_start_again(server);
+}
+
+bool postgres_promote(struct postgres_server *server)
+{
+    AR_AUTO_FREE char *done = postgres_sql(server->url, "SELECT pg_promote()");
+    return done && strcmp(done, "t") == 0;
 }
 
 const char *postgres_url(const struct postgres_server *server)
@@ -272,6 +491,21 @@ const char *postgres_conninfo(const struct postgres_server *server)
 pid_t postgres_pid(const struct postgres_server *server)
 {
     return server->pid;
+}
+
+const char *postgres_folder(const struct postgres_server *server)
+{
+    return server->folder;
+}
+
+void postgres_socket(const struct postgres_server *server, char path[POSTGRES_PATH_BYTES])
+{
+    (void)snprintf(path, POSTGRES_PATH_BYTES, "%s/.s.PGSQL.%d", server->folder, server->port);
+}
+
+int postgres_port(const struct postgres_server *server)
+{
+    return server->port;
 }
 
 /* ---- SQL ------------------------------------------------------------------------------------ */
@@ -303,7 +537,24 @@ bool postgres_new_database(struct postgres_server *server, char url[POSTGRES_URL
     /* The pid keeps apart what processes that share the server make. */
     unsigned number = server->databases++;
     (void)snprintf(sql, sizeof(sql), "CREATE DATABASE test_%d_%u", (int)getpid(), number);
-    (void)snprintf(url, POSTGRES_URL_BYTES, "postgres:host=%s user=" SUPERUSER " dbname=test_%d_%u",
-                   server->folder, (int)getpid(), number);
+    (void)snprintf(url, POSTGRES_URL_BYTES,
+                   "postgres:host=%s port=%d user=" SUPERUSER " dbname=test_%d_%u", server->folder,
+                   server->port, (int)getpid(), number);
     return postgres_run(server->url, sql);
+}
+
+size_t postgres_signal_backends(const char *url, const char *application, int number)
+{
+    char sql[256];
+    size_t count = 0;
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity "
+                   "WHERE application_name = '%s' AND datname = current_database()",
+                   application);
+    AR_AUTO_FREE char *pids = postgres_sql(url, sql);
+    char *rest = pids;
+    const char *pid;
+    while (rest && *rest && (pid = strsep(&rest, " ")))
+        count += kill((pid_t)strtol(pid, NULL, 10), number) == 0;
+    return count;
 }

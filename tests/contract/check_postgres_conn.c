@@ -1,0 +1,616 @@
+/*
+ * check_postgres_conn.c - connecting to PostgreSQL: hosts that drop packets, refuse, say nothing or
+ * take no writes; resolvers that hang; TLS, passwords, and the word for what is wrong.
+ *
+ * The names that end with ".test" are this program's: it has a getaddrinfo() of its own.
+ */
+#include "sinks/postgres_conn.h"
+#include "tests/lib/ledger.h"
+#include "tests/lib/pair.h"
+#include "tests/lib/processes.h"
+#include "tests/lib/tls.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <dlfcn.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define PASSWORD     "correct-horse"
+#define PASSWORD_SQL "ALTER ROLE tester PASSWORD '" PASSWORD "'"
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* hang.test: no answer until the test lets go. here.test: this machine. two.test: an address where
+ * nobody listens, and then this machine. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool let_go;
+    unsigned hanging; /* how often it was asked for hang.test */
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+static void hang(void)
+{
+    (void)pthread_mutex_lock(&names.lock);
+    names.hanging++;
+    while (!names.let_go)
+        (void)pthread_cond_wait(&names.changed, &names.lock);
+    (void)pthread_mutex_unlock(&names.lock);
+}
+
+static void let_go(void)
+{
+    (void)pthread_mutex_lock(&names.lock);
+    names.let_go = true;
+    (void)pthread_cond_broadcast(&names.changed);
+    (void)pthread_mutex_unlock(&names.lock);
+}
+
+static int resolve_two(getaddrinfo_fn *real, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **out)
+{
+    struct addrinfo *second = NULL;
+    int rc = real("127.0.0.9", service, hints, out);
+    if (rc == 0)
+        rc = real("127.0.0.1", service, hints, &second);
+    if (rc == 0)
+        (*out)->ai_next = second;
+    return rc;
+}
+
+int getaddrinfo(const char *restrict name, const char *restrict service,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict out)
+{
+    getaddrinfo_fn *real = NULL;
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    memcpy(&real, &found, sizeof(real));
+    if (name && strcmp(name, "hang.test") == 0)
+        hang();
+    if (name && strcmp(name, "two.test") == 0)
+        return resolve_two(real, service, hints, out);
+    if (name && (strcmp(name, "hang.test") == 0 || strcmp(name, "here.test") == 0))
+        name = "127.0.0.1";
+    return real(name, service, hints, out);
+}
+
+/* ---- a connection --------------------------------------------------------------------------- */
+
+struct line {
+    struct event_base *base;
+    struct postgres_conn *conn;
+    bool done, is_ready;
+    unsigned lost;
+    char value[64]; /* of the last result */
+};
+
+static void ready(void *context)
+{
+    struct line *line = context;
+    line->is_ready = true;
+    line->done = true;
+}
+
+static void lost(void *context)
+{
+    struct line *line = context;
+    line->is_ready = false;
+    line->lost++;
+    line->done = true;
+}
+
+static void result(void *context, const PGresult *result)
+{
+    struct line *line = context;
+    if (PQntuples(result) == 1)
+        (void)snprintf(line->value, sizeof(line->value), "%s", PQgetvalue(result, 0, 0));
+}
+
+static void synced(void *context)
+{
+    ((struct line *)context)->done = true;
+}
+
+static void open_line(struct line *line, const char *conninfo)
+{
+    static const struct postgres_conn_statement statements[] = {{"one", "SELECT 1"}};
+    static const struct postgres_conn_events events = {
+        .ready = ready, .result = result, .synced = synced, .lost = lost};
+    const struct postgres_conn_plan plan = {.conninfo = conninfo,
+                                            .statements = statements,
+                                            .statement_count = 1,
+                                            .events = &events,
+                                            .context = line};
+    *line = (struct line){.base = event_base_new()};
+    ck_assert_ptr_nonnull(line->base);
+    ck_assert_int_eq(postgres_conn_new(line->base, &plan, &line->conn), 0);
+    ck_assert_ptr_null(postgres_conn_problem(line->conn));
+    postgres_conn_open(line->conn);
+}
+
+static void close_line(struct line *line)
+{
+    postgres_conn_free(line->conn);
+    event_base_free(line->base);
+}
+
+static void wait_for_line(struct line *line)
+{
+    ledger_wait(line->base, &line->done);
+    line->done = false;
+}
+
+static const char *ask(struct line *line, const char *sql)
+{
+    ck_assert(PQsendQueryParams(postgres_conn_pg(line->conn), sql, 0, NULL, NULL, NULL, NULL, 0));
+    postgres_conn_sync(line->conn);
+    wait_for_line(line);
+    return line->value;
+}
+
+static char *said(const char *format, ...) AR_PRINTF(1, 2);
+static char *said(const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    ck_assert_int_gt(vasprintf(&text, format, list), 0);
+    va_end(list);
+    return text;
+}
+
+/* Connects in the first round, and returns how long that took. Frees conninfo. */
+static int64_t expect_ready(char *conninfo)
+{
+    struct line line;
+    int64_t begin = processes_now_ms();
+    open_line(&line, conninfo);
+    wait_for_line(&line);
+    int64_t took = processes_now_ms() - begin;
+    ck_assert_msg(line.is_ready, "%s: %s", conninfo, postgres_conn_problem(line.conn));
+    ck_assert_ptr_null(postgres_conn_problem(line.conn));
+    ck_assert_str_eq(ask(&line, "SELECT 5"), "5");
+    close_line(&line);
+    free(conninfo);
+    return took;
+}
+
+static int64_t expect_problem(char *conninfo, const char *problem)
+{
+    struct line line;
+    int64_t begin = processes_now_ms();
+    open_line(&line, conninfo);
+    wait_for_line(&line);
+    int64_t took = processes_now_ms() - begin;
+    ck_assert_msg(!line.is_ready, "%s", conninfo);
+    ck_assert_msg(strcmp(postgres_conn_problem(line.conn), problem) == 0, "%s: %s, not %s",
+                  conninfo, postgres_conn_problem(line.conn), problem);
+    close_line(&line);
+    free(conninfo);
+    return took;
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+static struct tls tls;
+static struct postgres_server *server; /* TCP, TLS; passwords and certificates on TCP */
+static struct postgres_server *plain;  /* TCP, without TLS */
+static struct pair pair;
+
+static void start_servers(void)
+{
+    char certificate[TLS_PATH_BYTES], key[TLS_PATH_BYTES], authority[TLS_PATH_BYTES];
+    ck_assert(tls_begin(&tls));
+    tls_path(&tls, "server.crt", certificate);
+    tls_path(&tls, "server.key", key);
+    tls_path(&tls, "ca.crt", authority);
+    AR_AUTO_FREE char *settings =
+        said("ssl = on\nssl_cert_file = '%s'\nssl_key_file = '%s'\nssl_ca_file = '%s'\n",
+             certificate, key, authority);
+    const struct postgres_options options = {
+        .tcp = true,
+        .settings = settings,
+        .hba = "hostssl template1 all all cert\nhost all all all scram-sha-256"};
+    const struct postgres_options none = {.tcp = true};
+    server = postgres_start_with(&options);
+    plain = postgres_start_with(&none);
+    ck_assert(server && plain);
+    ck_assert(postgres_run(postgres_url(server), PASSWORD_SQL));
+}
+
+static void stop_servers(void)
+{
+    postgres_free(server);
+    postgres_free(plain);
+    tls_end(&tls);
+}
+
+static void start_pair(void)
+{
+    ck_assert(pair_begin(&pair));
+}
+
+static void stop_pair(void)
+{
+    pair_end(&pair);
+}
+
+/* A port on 127.0.0.1: where nobody listens; where connections are taken but nothing is said; where
+ * not even that is answered. */
+enum place { NOBODY, SILENT, DROPS };
+
+struct hole {
+    int listener, filler[8];
+    int port;
+};
+
+static int connect_without_waiting(const struct sockaddr_in *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_ge(fd, 0);
+    (void)connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    return fd;
+}
+
+static struct hole open_hole(enum place place)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    struct hole hole = {.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    ck_assert_int_eq(bind(hole.listener, (const struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(getsockname(hole.listener, (struct sockaddr *)&address, &length), 0);
+    hole.port = ntohs(address.sin_port);
+    if (place != NOBODY)
+        ck_assert_int_eq(listen(hole.listener, place == SILENT ? 16 : 0), 0);
+    /* The queue of a listener is full with this: the kernel drops what comes next. */
+    for (size_t i = 0; i < AR_COUNT(hole.filler); i++)
+        hole.filler[i] = place == DROPS ? connect_without_waiting(&address) : -1;
+    return hole;
+}
+
+static void close_hole(struct hole *hole)
+{
+    base_close(&hole->listener);
+    for (size_t i = 0; i < AR_COUNT(hole->filler); i++)
+        base_close(&hole->filler[i]);
+}
+
+/* ---- one host at a time --------------------------------------------------------------------- */
+
+/* Whatever the first host does, the second one serves: at once, or after the first one's limit. */
+START_TEST(test_next_host)
+{
+    static const struct {
+        enum place place;
+        int64_t least_ms, most_ms;
+        const char *problem;
+    } holes[] = {{NOBODY, 0, 900, "unreachable"},
+                 {SILENT, 900, 1900, "timed_out"},
+                 {DROPS, 900, 1900, "timed_out"}};
+    for (size_t i = 0; i < AR_COUNT(holes); i++) {
+        struct hole hole = open_hole(holes[i].place);
+        int64_t took = expect_ready(
+            said("host=127.0.0.1,%s port=%d,%d user=tester dbname=postgres connect_timeout=1",
+                 postgres_folder(plain), hole.port, postgres_port(plain)));
+        ck_assert_int_ge(took, holes[i].least_ms);
+        ck_assert_int_le(took, holes[i].most_ms);
+        took = expect_problem(said("host=127.0.0.1 port=%d connect_timeout=1", hole.port),
+                              holes[i].problem);
+        ck_assert_int_ge(took, holes[i].least_ms);
+        ck_assert_int_le(took, holes[i].most_ms);
+        close_hole(&hole);
+    }
+}
+END_TEST
+
+/* Of several problems the one is told of that an operator can do something about. */
+START_TEST(test_worst_problem)
+{
+    struct hole hole = open_hole(NOBODY);
+    expect_problem(said("host=%s,127.0.0.1 port=%d,%d user=tester dbname=absent",
+                        postgres_folder(plain), postgres_port(plain), hole.port),
+                   "no_database");
+    expect_problem(said("host=127.0.0.1,nowhere.invalid port=%d", hole.port), "unreachable");
+    expect_problem(said("host=nowhere.invalid port=%d", hole.port), "unknown_name");
+    expect_problem(said("host=127.0.0.1 port=1 sslmode=perhaps"), "settings");
+    expect_problem(said("host=127.0.0.1,127.0.0.2 port=1,2,3"), "settings");
+    expect_problem(said("host=127.0.0.1 hots=x"), "settings");
+    expect_problem(said("host=/nowhere-at-all"), "unreachable");
+    close_hole(&hole);
+}
+END_TEST
+
+/* Each address of a name has its turn; what is given as an address is not asked for. */
+START_TEST(test_addresses)
+{
+    static const char rest[] = "user=tester dbname=postgres connect_timeout=1";
+    int port = postgres_port(plain);
+    expect_ready(said("host=two.test port=%d %s", port, rest));
+    expect_ready(said("host=here.test port=%d %s", port, rest));
+    expect_ready(said("host=hang.test hostaddr=127.0.0.1 port=%d %s", port, rest));
+    expect_ready(said("hostaddr=127.0.0.9,127.0.0.1 port=%d %s", port, rest));
+    expect_ready(said("host=a,here.test hostaddr=127.0.0.9, port=%d,%d %s", port, port, rest));
+    expect_ready(said("postgresql://tester@127.0.0.9:%d,here.test:%d/postgres", port, port));
+}
+END_TEST
+
+static void tick(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    int64_t *ticks = context;
+    int64_t now = processes_now_ms();
+    if (now - ticks[0] > ticks[1])
+        ticks[1] = now - ticks[0];
+    ticks[0] = now;
+}
+
+/* A resolver that hangs costs its host the limit; the loop goes on, and so does the search. It is
+ * not asked again as long as it hangs, and its answer is used when it comes. */
+START_TEST(test_resolver_that_hangs)
+{
+    struct line line;
+    int64_t ticks[2] = {processes_now_ms(), 0};
+    const struct timeval every = {.tv_usec = 10000};
+    AR_AUTO_FREE char *conninfo =
+        said("host=hang.test port=%d user=tester dbname=postgres connect_timeout=1",
+             postgres_port(plain));
+    open_line(&line, conninfo);
+    struct event *ticker = event_new(line.base, -1, EV_PERSIST, tick, ticks);
+    ck_assert_int_eq(event_add(ticker, &every), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        wait_for_line(&line);
+        ck_assert(!line.is_ready);
+        ck_assert_str_eq(postgres_conn_problem(line.conn), "timed_out");
+        postgres_conn_hurry(line.conn);
+    }
+    ck_assert_int_lt(ticks[1], 500);
+    event_free(ticker);
+    ck_assert_uint_eq(names.hanging, 1);
+    int64_t took = expect_ready(
+        said("host=hang.test,127.0.0.1 port=%d user=tester dbname=postgres connect_timeout=1",
+             postgres_port(plain)));
+    ck_assert_int_ge(took, 900);
+    let_go();
+    while (!line.is_ready)
+        wait_for_line(&line);
+    ck_assert_uint_eq(names.hanging, 2);
+    close_line(&line);
+}
+END_TEST
+
+/* The pause comes after a whole round, and grows. */
+START_TEST(test_pause)
+{
+    struct line line;
+    struct hole hole = open_hole(NOBODY);
+    AR_AUTO_FREE char *conninfo = said("host=127.0.0.1,127.0.0.1,127.0.0.1 port=%d", hole.port);
+    int64_t begin = processes_now_ms();
+    open_line(&line, conninfo);
+    for (int i = 0; i < 5; i++)
+        wait_for_line(&line);
+    ck_assert_int_ge(processes_now_ms() - begin, (100 + 200 + 400 + 800) / 2);
+    ck_assert_uint_eq(line.lost, 5);
+    close_line(&line);
+    close_hole(&hole);
+}
+END_TEST
+
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+/* What is set for the role does not make a COMMIT less than it has to be. */
+START_TEST(test_session)
+{
+    struct line line;
+    ck_assert(postgres_run(postgres_url(plain), "ALTER ROLE tester SET synchronous_commit = off;"
+                                                "ALTER ROLE tester SET statement_timeout = 77"));
+    open_line(&line, postgres_conninfo(plain));
+    wait_for_line(&line);
+    ck_assert_str_eq(ask(&line, "SHOW synchronous_commit"), "on");
+    ck_assert_str_eq(ask(&line, "SHOW statement_timeout"), "0");
+    ck_assert_str_eq(ask(&line, "SHOW application_name"), "auditrund");
+    ck_assert_str_eq(ask(&line, "SHOW client_encoding"), "UTF8");
+    close_line(&line);
+    ck_assert(postgres_run(postgres_url(plain), "ALTER ROLE tester RESET ALL"));
+}
+END_TEST
+
+/* Why a connection was lost is known until there is another one. */
+START_TEST(test_lost_and_found)
+{
+    struct line line;
+    open_line(&line, postgres_conninfo(plain));
+    wait_for_line(&line);
+    ck_assert_uint_eq(postgres_signal_backends(postgres_url(plain), "auditrund", SIGTERM), 1);
+    wait_for_line(&line);
+    ck_assert(!line.is_ready);
+    ck_assert_str_eq(postgres_conn_problem(line.conn), "unavailable");
+    wait_for_line(&line);
+    ck_assert(line.is_ready);
+    ck_assert_ptr_null(postgres_conn_problem(line.conn));
+    postgres_conn_drop(line.conn);
+    ck_assert_str_eq(postgres_conn_problem(line.conn), "timed_out");
+    close_line(&line);
+}
+END_TEST
+
+/* A full disk is told of until something is committed again. */
+START_TEST(test_full_until_commit)
+{
+    struct line line;
+    open_line(&line, postgres_conninfo(plain));
+    wait_for_line(&line);
+    (void)ask(&line, "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = 'disk_full'; END $$");
+    postgres_conn_fail(line.conn);
+    wait_for_line(&line);
+    wait_for_line(&line);
+    ck_assert(line.is_ready);
+    (void)ask(&line, "SELECT 1");
+    ck_assert_str_eq(postgres_conn_problem(line.conn), "full");
+    (void)ask(&line, "BEGIN");
+    (void)ask(&line, "COMMIT");
+    ck_assert_ptr_null(postgres_conn_problem(line.conn));
+    close_line(&line);
+}
+END_TEST
+
+/* ---- TLS and passwords ---------------------------------------------------------------------- */
+
+/* folder/name with one line for the server, which may be read as the mode says. */
+static char *write_passfile(const char *host, const char *password, mode_t mode)
+{
+    char path[TLS_PATH_BYTES];
+    tls_path(&tls, "passfile", path);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fprintf(file, "%s:%d:*:tester:%s\n", host, postgres_port(server), password),
+                     0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(chmod(path, mode), 0);
+    return strdup(path);
+}
+
+START_TEST(test_passwords)
+{
+    int port = postgres_port(server);
+    static const struct {
+        const char *host, *password;
+        mode_t mode;
+        const char *problem; /* NULL: none */
+    } files[] = {
+        {"here.test", PASSWORD, 0600, NULL},
+        {"127.0.0.1", PASSWORD, 0600, "no_password"},
+        {"here.test", PASSWORD, 0644, "no_password"},
+        {"here.test", "wrong-horse", 0600, "authentication"},
+    };
+    for (size_t i = 0; i < AR_COUNT(files); i++) {
+        AR_AUTO_FREE char *path = write_passfile(files[i].host, files[i].password, files[i].mode);
+        char *conninfo =
+            said("host=here.test port=%d user=tester dbname=postgres passfile=%s", port, path);
+        if (files[i].problem)
+            expect_problem(conninfo, files[i].problem);
+        else
+            expect_ready(conninfo);
+    }
+    expect_problem(
+        said("host=127.0.0.1 port=%d user=tester dbname=postgres passfile=/nowhere", port),
+        "no_password");
+    expect_problem(said("host=127.0.0.1 port=%d user=nobody dbname=postgres password=x", port),
+                   "authentication");
+}
+END_TEST
+
+static char *with_tls(const char *host, const char *database, const char *authority,
+                      const char *client)
+{
+    char root[TLS_PATH_BYTES], certificate[TLS_PATH_BYTES], key[TLS_PATH_BYTES], name[32];
+    tls_path(&tls, authority, root);
+    (void)snprintf(name, sizeof(name), "%s.crt", client);
+    tls_path(&tls, name, certificate);
+    (void)snprintf(name, sizeof(name), "%s.key", client);
+    tls_path(&tls, name, key);
+    return said("host=%s hostaddr=127.0.0.1 port=%d user=tester dbname=%s password=" PASSWORD
+                " sslmode=verify-full sslrootcert=%s sslcert=%s sslkey=%s",
+                host, postgres_port(server), database, root, certificate, key);
+}
+
+START_TEST(test_tls)
+{
+    expect_ready(with_tls("localhost", "postgres", "ca.crt", "none"));
+    expect_problem(with_tls("localhost", "postgres", "other-ca.crt", "none"), "tls");
+    expect_problem(with_tls("other.test", "postgres", "ca.crt", "none"), "tls");
+    expect_problem(with_tls("localhost", "postgres", "missing.crt", "none"), "tls_file");
+    expect_ready(with_tls("localhost", "template1", "ca.crt", "client"));
+    expect_problem(with_tls("localhost", "template1", "ca.crt", "none"), "authentication");
+    expect_problem(with_tls("localhost", "template1", "ca.crt", "other"), "tls");
+    expect_problem(said("host=127.0.0.1 port=%d user=tester dbname=postgres sslmode=require",
+                        postgres_port(plain)),
+                   "tls");
+}
+END_TEST
+
+/* Whatever goes wrong, nothing of the connection string is written anywhere. */
+START_TEST(test_secrecy)
+{
+    char path[] = "/tmp/auditrun-stderr-XXXXXX", text[4096];
+    int fd = mkstemp(path);
+    AR_AUTO_CLOSE int before = dup(2);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(dup2(fd, 2), 2);
+    expect_problem(said("host=127.0.0.1 port=%d user=tester password=hushhush dbname=postgres",
+                        postgres_port(server)),
+                   "authentication");
+    expect_problem(said("host=127.0.0.1 port=1 password=hushhush sslmode=x"), "settings");
+    expect_problem(said("host=/nowhere user=hushhush password=hushhush"), "unreachable");
+    expect_problem(said("password=hushhush hushhush"), "settings");
+    ck_assert_int_eq(dup2(before, 2), 2);
+    ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+    ck_assert_int_ge(length, 0);
+    text[length] = '\0';
+    ck_assert_msg(!strstr(text, "hush"), "%s", text);
+    (void)close(fd);
+    (void)unlink(path);
+}
+END_TEST
+
+/* ---- a server that takes writes ------------------------------------------------------------- */
+
+START_TEST(test_writable_server)
+{
+    struct line line;
+    char url[2 * POSTGRES_URL_BYTES];
+    const char *standby = postgres_conninfo(pair.servers[PAIR_SECOND]);
+    pair_url(&pair, url);
+    expect_problem(strdup(standby), "read_only");
+    expect_problem(said("%s target_session_attrs=any", standby), "read_only");
+    expect_problem(said("%s target_session_attrs=primary", standby), "read_only");
+    expect_ready(said("host=%s,%s port=%d user=tester dbname=postgres target_session_attrs=primary",
+                      postgres_folder(pair.servers[PAIR_SECOND]),
+                      postgres_folder(pair.servers[PAIR_FIRST]),
+                      postgres_port(pair.servers[PAIR_FIRST])));
+    open_line(&line, url + strlen("postgres:"));
+    wait_for_line(&line);
+    ck_assert(line.is_ready);
+    ck_assert(pair_fail_over(&pair, PAIR_SECOND));
+    while (!line.is_ready || strcmp(ask(&line, "SELECT pg_is_in_recovery()"), "f") != 0)
+        wait_for_line(&line);
+    close_line(&line);
+}
+END_TEST
+
+static void add(Suite *suite, const char *name, SFun begin, SFun end, const TTest **const *tests,
+                size_t count)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_add_unchecked_fixture(tcase, begin, end);
+    tcase_set_timeout(tcase, 120);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(tcase, *tests[i]);
+    suite_add_tcase(suite, tcase);
+}
+
+int main(void)
+{
+    static const TTest **const alone[] = {
+        &test_next_host, &test_worst_problem, &test_addresses,      &test_resolver_that_hangs,
+        &test_pause,     &test_session,       &test_lost_and_found, &test_full_until_commit,
+        &test_passwords, &test_tls,           &test_secrecy};
+    static const TTest **const two[] = {&test_writable_server};
+    Suite *suite = suite_create("postgres_conn");
+    add(suite, "connecting", start_servers, stop_servers, alone, AR_COUNT(alone));
+    add(suite, "pair", start_pair, stop_pair, two, AR_COUNT(two));
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
