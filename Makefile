@@ -90,6 +90,9 @@ stack_auditrun-executor-once := $(stack_exec-common)
 
 program_paths := $(programs:%=$(BUILD)/%)
 
+# The daemon of the crash tests: the same sources, with fault points (daemon/fault.h).
+faults_path := $(BUILD)/tests/tools/auditrund-faults
+
 # ---- tests ----------------------------------------------------------------------------------------
 # tests/unit/check_X.c is linked with the library that has the module X (check_cli_X: of the folder
 # cli), the other kinds with tests/lib and the sinks. Where that is not what a test needs, say it
@@ -120,6 +123,10 @@ home_library = $(or $(call module_library,$1),$(call prefixed_library,$1))
 everything := daemon cli exec-namespace exec-common sinks protocol
 with_test_library := $(if $(unit_tests),$(shell grep -l '^\#include "tests/lib/' $(unit_tests)))
 
+# They read journals.
+stack_check_crash := $(stack_test) daemon $(stack_daemon)
+stack_check_journal_damage := $(stack_check_crash)
+
 unit_stack = $(or $(stack_$(notdir $1)),$(if \
 	$(filter $1.c,$(with_test_library)),test) $(or \
 	$(stack_$(call home_library,$(patsubst check_%,%,$(notdir $1)))),$(everything)))
@@ -145,7 +152,7 @@ say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
 
 all: $(program_paths)
 
-tests: $(program_paths) $(test_paths) $(tool_paths) $(fuzz_paths)
+tests: $(program_paths) $(faults_path) $(test_paths) $(tool_paths) $(fuzz_paths)
 
 $(programs): %: $(BUILD)/%
 
@@ -239,6 +246,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/config.mk | $(BUILD)/generated/build_config.h
 	$(call say,CC,$<)
 	$(Q)$(CC) $(compile_flags) $(if $(filter tests/%,$<),$(CHECK_CFLAGS)) -MMD -MP -c -o $@ $<
 
+$(BUILD)/obj-faults/%.o: %.c $(BUILD)/config.mk | $(BUILD)/generated/build_config.h
+	@mkdir -p $(@D)
+	$(call say,CC,"$< (with fault points)")
+	$(Q)$(CC) $(compile_flags) -DAR_FAULT_POINTS -MMD -MP -c -o $@ $<
+
 # The migrations can be embedded by the sinks.
 $(call objects,$(call sources,sinks)): $(wildcard sinks/postgres/*.sql sinks/sqlite/*.sql)
 
@@ -272,6 +284,11 @@ $(foreach t,$(test_tools:.c=),$(eval $(call \
 $(foreach t,$(bench_tools:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call bench_stack,$t))))
 
+faults_objects := $(patsubst %.c,$(BUILD)/obj-faults/%.o,$(call sources,daemon) \
+	$(main_auditrund))
+$(eval $(call link,$(faults_path),$(faults_objects),$(filter-out daemon,$(stack_daemon)),$$(call \
+	externals,daemon)))
+
 # A fuzzer is linked with libFuzzer where configured, and with a main that replays a corpus otherwise.
 replay := $(if $(filter yes,$(ENABLE_FUZZERS)),,$(call objects,tests/fuzz/replay.c))
 $(foreach t,$(fuzzers:.c=),$(eval $(call \
@@ -281,7 +298,7 @@ c_sources := $(foreach l,$(libraries),$(call sources,$l)) $(wildcard $(mains)) $
 	$(other_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
 headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
 
--include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources))
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources)) $(faults_objects:.o=.d)
 
 # ---- tests ----------------------------------------------------------------------------------------
 # Programs find what was built and the tree through AUDITRUN_BUILD and AUDITRUN_SOURCE.
@@ -443,7 +460,7 @@ uninstall:
 		[[ ! -d $$folder ]] || rmdir --ignore-fail-on-non-empty "$$folder"; done
 
 clean:
-	rm -rf $(addprefix $(BUILD)/,obj lib tests generated lint check corpus $(programs))
+	rm -rf $(addprefix $(BUILD)/,obj obj-faults lib tests generated lint check corpus $(programs))
 
 distclean:
 	rm -rf build build-* $(if $(filter-out build,$(BUILD)),$(BUILD)) configure

@@ -33,6 +33,7 @@ struct daemon {
     char socket[PATH_BYTES], log[PATH_BYTES], config[PATH_BYTES], journal[PATH_BYTES];
     char ledger[URL_BYTES];
     const char *const *environment;
+    char fault[64];          /* NAME=VALUE of this launch, "": none */
     bool killed;             /* by us: its control groups are there until the next start */
     struct processes below;  /* right before its last end */
     struct processes before; /* our own children before its last start */
@@ -150,20 +151,23 @@ struct daemon *daemon_new(const struct daemon_options *options)
 static void become_daemon(const struct daemon *daemon, pid_t parent)
 {
     char program[PATH_BYTES];
-    (void)snprintf(program, sizeof(program), "%s/auditrund", variable("AUDITRUN_BUILD", "build"));
+    (void)snprintf(program, sizeof(program), "%s/%s", variable("AUDITRUN_BUILD", "build"),
+                   daemon->fault[0] ? "tests/tools/auditrund-faults" : "auditrund");
     int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (log < 0 || null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         _exit(126);
     for (size_t i = 0; daemon->environment && daemon->environment[i]; i++)
         (void)putenv((char *)(uintptr_t)daemon->environment[i]);
+    if (daemon->fault[0])
+        (void)putenv((char *)(uintptr_t)daemon->fault);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(126);
     execl(program, program, "--config", daemon->config, (char *)NULL);
     _exit(127);
 }
 
-void daemon_launch(struct daemon *daemon)
+static void launch(struct daemon *daemon)
 {
     pid_t parent = getpid();
     ck_assert_int_eq(daemon->pid, 0);
@@ -176,6 +180,19 @@ void daemon_launch(struct daemon *daemon)
         become_daemon(daemon, parent);
     ck_assert_int_gt(daemon->pid, 0);
     keeper_watch(daemon->keeper, daemon->pid);
+}
+
+void daemon_launch(struct daemon *daemon)
+{
+    daemon->fault[0] = 0;
+    launch(daemon);
+}
+
+void daemon_launch_fault(struct daemon *daemon, const char *fault)
+{
+    int n = snprintf(daemon->fault, sizeof(daemon->fault), "AUDITRUND_FAULT=%s", fault);
+    ck_assert(n > 0 && (size_t)n < sizeof(daemon->fault));
+    launch(daemon);
 }
 
 static bool has_ended(struct daemon *daemon, int *status)
@@ -261,6 +278,36 @@ static void note_processes(struct daemon *daemon)
 {
     processes_free(&daemon->below);
     daemon->below = processes_below(daemon->pid);
+}
+
+bool daemon_has_ended(struct daemon *daemon, int *status)
+{
+    int raw;
+    struct processes below = processes_below(daemon->pid);
+    if (!has_ended(daemon, &raw)) { /* so what was seen was below it while it lived */
+        processes_free(&daemon->below);
+        daemon->below = below;
+        return false;
+    }
+    processes_free(&below);
+    *status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
+    daemon->killed = *status == 128 + SIGKILL;
+    return true;
+}
+
+void daemon_await_fault(struct daemon *daemon)
+{
+    int64_t deadline = processes_now_ms() + DAEMON_END_MS;
+    int status = 0;
+    while (!daemon_has_ended(daemon, &status)) {
+        if (processes_now_ms() > deadline)
+            show_log(daemon);
+        ck_assert_msg(processes_now_ms() < deadline, "the daemon does not pass %s", daemon->fault);
+        (void)poll(NULL, 0, POLL_MS);
+    }
+    if (status != 128 + SIGKILL)
+        show_log(daemon);
+    ck_assert_int_eq(status, 128 + SIGKILL);
 }
 
 void daemon_kill9(struct daemon *daemon)

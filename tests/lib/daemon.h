@@ -41,6 +41,14 @@ int daemon_start_in_vain(struct daemon *daemon);
 /* Starts it without waiting for anything; daemon_await() waits then. */
 void daemon_launch(struct daemon *daemon);
 void daemon_await(struct daemon *daemon);
+/* The same with the daemon that has fault points (daemon/fault.h): AUDITRUND_FAULT is fault. It kills
+ * itself at the point that is named there, whether or not it has answered before. */
+void daemon_launch_fault(struct daemon *daemon, const char *fault);
+/* Has it ended? Then, like daemon_wait(), its status is in *status. For a test that does something
+ * until it does. */
+bool daemon_has_ended(struct daemon *daemon, int *status);
+/* Waits until the fault has killed it. What was below it may live on for a moment, as above. */
+void daemon_await_fault(struct daemon *daemon);
 /* Writes the configuration anew, from these defaults and this text (as above). */
 void daemon_configure(struct daemon *daemon, const char *config);
 
