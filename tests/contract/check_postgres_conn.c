@@ -4,8 +4,7 @@
  *
  * The names that end with ".test" are this program's: it has a getaddrinfo() of its own.
  */
-#include "sinks/postgres_conn.h"
-#include "tests/lib/ledger.h"
+#include "tests/lib/line.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/processes.h"
 #include "tests/lib/tls.h"
@@ -83,122 +82,6 @@ int getaddrinfo(const char *restrict name, const char *restrict service,
     return real(name, service, hints, out);
 }
 
-/* ---- a connection --------------------------------------------------------------------------- */
-
-struct line {
-    struct event_base *base;
-    struct postgres_conn *conn;
-    bool done, is_ready;
-    unsigned lost;
-    char value[64]; /* of the last result */
-};
-
-static void ready(void *context)
-{
-    struct line *line = context;
-    line->is_ready = true;
-    line->done = true;
-}
-
-static void lost(void *context)
-{
-    struct line *line = context;
-    line->is_ready = false;
-    line->lost++;
-    line->done = true;
-}
-
-static void result(void *context, const PGresult *result)
-{
-    struct line *line = context;
-    if (PQntuples(result) == 1)
-        (void)snprintf(line->value, sizeof(line->value), "%s", PQgetvalue(result, 0, 0));
-}
-
-static void synced(void *context)
-{
-    ((struct line *)context)->done = true;
-}
-
-static void open_line(struct line *line, const char *conninfo)
-{
-    static const struct postgres_conn_statement statements[] = {{"one", "SELECT 1"}};
-    static const struct postgres_conn_events events = {
-        .ready = ready, .result = result, .synced = synced, .lost = lost};
-    const struct postgres_conn_plan plan = {.conninfo = conninfo,
-                                            .statements = statements,
-                                            .statement_count = 1,
-                                            .events = &events,
-                                            .context = line};
-    *line = (struct line){.base = event_base_new()};
-    ck_assert_ptr_nonnull(line->base);
-    ck_assert_int_eq(postgres_conn_new(line->base, &plan, &line->conn), 0);
-    ck_assert_ptr_null(postgres_conn_problem(line->conn));
-    postgres_conn_open(line->conn);
-}
-
-static void close_line(struct line *line)
-{
-    postgres_conn_free(line->conn);
-    event_base_free(line->base);
-}
-
-static void wait_for_line(struct line *line)
-{
-    ledger_wait(line->base, &line->done);
-    line->done = false;
-}
-
-static const char *ask(struct line *line, const char *sql)
-{
-    ck_assert(PQsendQueryParams(postgres_conn_pg(line->conn), sql, 0, NULL, NULL, NULL, NULL, 0));
-    postgres_conn_sync(line->conn);
-    wait_for_line(line);
-    return line->value;
-}
-
-static char *said(const char *format, ...) AR_PRINTF(1, 2);
-static char *said(const char *format, ...)
-{
-    char *text = NULL;
-    va_list list;
-    va_start(list, format);
-    ck_assert_int_gt(vasprintf(&text, format, list), 0);
-    va_end(list);
-    return text;
-}
-
-/* Connects in the first round, and returns how long that took. Frees conninfo. */
-static int64_t expect_ready(char *conninfo)
-{
-    struct line line;
-    int64_t begin = processes_now_ms();
-    open_line(&line, conninfo);
-    wait_for_line(&line);
-    int64_t took = processes_now_ms() - begin;
-    ck_assert_msg(line.is_ready, "%s: %s", conninfo, postgres_conn_problem(line.conn));
-    ck_assert_ptr_null(postgres_conn_problem(line.conn));
-    ck_assert_str_eq(ask(&line, "SELECT 5"), "5");
-    close_line(&line);
-    free(conninfo);
-    return took;
-}
-
-static int64_t expect_problem(char *conninfo, const char *problem)
-{
-    struct line line;
-    int64_t begin = processes_now_ms();
-    open_line(&line, conninfo);
-    wait_for_line(&line);
-    int64_t took = processes_now_ms() - begin;
-    ck_assert_msg(!line.is_ready, "%s", conninfo);
-    ck_assert_msg(strcmp(postgres_conn_problem(line.conn), problem) == 0, "%s: %s, not %s",
-                  conninfo, postgres_conn_problem(line.conn), problem);
-    close_line(&line);
-    free(conninfo);
-    return took;
-}
-
 /* ---- places --------------------------------------------------------------------------------- */
 
 static struct tls tls;
@@ -214,8 +97,8 @@ static void start_servers(void)
     tls_path(&tls, "server.key", key);
     tls_path(&tls, "ca.crt", authority);
     AR_AUTO_FREE char *settings =
-        said("ssl = on\nssl_cert_file = '%s'\nssl_key_file = '%s'\nssl_ca_file = '%s'\n",
-             certificate, key, authority);
+        line_text("ssl = on\nssl_cert_file = '%s'\nssl_key_file = '%s'\nssl_ca_file = '%s'\n",
+                  certificate, key, authority);
     const struct postgres_options options = {
         .tcp = true,
         .settings = settings,
@@ -298,13 +181,13 @@ START_TEST(test_next_host)
                  {DROPS, 900, 1900, "timed_out"}};
     for (size_t i = 0; i < AR_COUNT(holes); i++) {
         struct hole hole = open_hole(holes[i].place);
-        int64_t took = expect_ready(
-            said("host=127.0.0.1,%s port=%d,%d user=tester dbname=postgres connect_timeout=1",
-                 postgres_folder(plain), hole.port, postgres_port(plain)));
+        int64_t took = line_expect_ready(
+            line_text("host=127.0.0.1,%s port=%d,%d user=tester dbname=postgres connect_timeout=1",
+                      postgres_folder(plain), hole.port, postgres_port(plain)));
         ck_assert_int_ge(took, holes[i].least_ms);
         ck_assert_int_le(took, holes[i].most_ms);
-        took = expect_problem(said("host=127.0.0.1 port=%d connect_timeout=1", hole.port),
-                              holes[i].problem);
+        took = line_expect_problem(line_text("host=127.0.0.1 port=%d connect_timeout=1", hole.port),
+                                   holes[i].problem);
         ck_assert_int_ge(took, holes[i].least_ms);
         ck_assert_int_le(took, holes[i].most_ms);
         close_hole(&hole);
@@ -316,15 +199,16 @@ END_TEST
 START_TEST(test_worst_problem)
 {
     struct hole hole = open_hole(NOBODY);
-    expect_problem(said("host=%s,127.0.0.1 port=%d,%d user=tester dbname=absent",
-                        postgres_folder(plain), postgres_port(plain), hole.port),
-                   "no_database");
-    expect_problem(said("host=127.0.0.1,nowhere.invalid port=%d", hole.port), "unreachable");
-    expect_problem(said("host=nowhere.invalid port=%d", hole.port), "unknown_name");
-    expect_problem(said("host=127.0.0.1 port=1 sslmode=perhaps"), "settings");
-    expect_problem(said("host=127.0.0.1,127.0.0.2 port=1,2,3"), "settings");
-    expect_problem(said("host=127.0.0.1 hots=x"), "settings");
-    expect_problem(said("host=/nowhere-at-all"), "unreachable");
+    line_expect_problem(line_text("host=%s,127.0.0.1 port=%d,%d user=tester dbname=absent",
+                                  postgres_folder(plain), postgres_port(plain), hole.port),
+                        "no_database");
+    line_expect_problem(line_text("host=127.0.0.1,nowhere.invalid port=%d", hole.port),
+                        "unreachable");
+    line_expect_problem(line_text("host=nowhere.invalid port=%d", hole.port), "unknown_name");
+    line_expect_problem(line_text("host=127.0.0.1 port=1 sslmode=perhaps"), "settings");
+    line_expect_problem(line_text("host=127.0.0.1,127.0.0.2 port=1,2,3"), "settings");
+    line_expect_problem(line_text("host=127.0.0.1 hots=x"), "settings");
+    line_expect_problem(line_text("host=/nowhere-at-all"), "unreachable");
     close_hole(&hole);
 }
 END_TEST
@@ -334,12 +218,14 @@ START_TEST(test_addresses)
 {
     static const char rest[] = "user=tester dbname=postgres connect_timeout=1";
     int port = postgres_port(plain);
-    expect_ready(said("host=two.test port=%d %s", port, rest));
-    expect_ready(said("host=here.test port=%d %s", port, rest));
-    expect_ready(said("host=hang.test hostaddr=127.0.0.1 port=%d %s", port, rest));
-    expect_ready(said("hostaddr=127.0.0.9,127.0.0.1 port=%d %s", port, rest));
-    expect_ready(said("host=a,here.test hostaddr=127.0.0.9, port=%d,%d %s", port, port, rest));
-    expect_ready(said("postgresql://tester@127.0.0.9:%d,here.test:%d/postgres", port, port));
+    line_expect_ready(line_text("host=two.test port=%d %s", port, rest));
+    line_expect_ready(line_text("host=here.test port=%d %s", port, rest));
+    line_expect_ready(line_text("host=hang.test hostaddr=127.0.0.1 port=%d %s", port, rest));
+    line_expect_ready(line_text("hostaddr=127.0.0.9,127.0.0.1 port=%d %s", port, rest));
+    line_expect_ready(
+        line_text("host=a,here.test hostaddr=127.0.0.9, port=%d,%d %s", port, port, rest));
+    line_expect_ready(
+        line_text("postgresql://tester@127.0.0.9:%d,here.test:%d/postgres", port, port));
 }
 END_TEST
 
@@ -362,13 +248,13 @@ START_TEST(test_resolver_that_hangs)
     int64_t ticks[2] = {processes_now_ms(), 0};
     const struct timeval every = {.tv_usec = 10000};
     AR_AUTO_FREE char *conninfo =
-        said("host=hang.test port=%d user=tester dbname=postgres connect_timeout=1",
-             postgres_port(plain));
-    open_line(&line, conninfo);
+        line_text("host=hang.test port=%d user=tester dbname=postgres connect_timeout=1",
+                  postgres_port(plain));
+    line_open(&line, conninfo);
     struct event *ticker = event_new(line.base, -1, EV_PERSIST, tick, ticks);
     ck_assert_int_eq(event_add(ticker, &every), 0);
     for (unsigned round = 1; round <= 3; round++) {
-        wait_for_line(&line);
+        line_wait(&line);
         ck_assert(!line.is_ready);
         ck_assert_str_eq(postgres_conn_problem(line.conn), "timed_out");
         postgres_conn_hurry(line.conn);
@@ -376,15 +262,15 @@ START_TEST(test_resolver_that_hangs)
     ck_assert_int_lt(ticks[1], 500);
     event_free(ticker);
     ck_assert_uint_eq(names.hanging, 1);
-    int64_t took = expect_ready(
-        said("host=hang.test,127.0.0.1 port=%d user=tester dbname=postgres connect_timeout=1",
-             postgres_port(plain)));
+    int64_t took = line_expect_ready(
+        line_text("host=hang.test,127.0.0.1 port=%d user=tester dbname=postgres connect_timeout=1",
+                  postgres_port(plain)));
     ck_assert_int_ge(took, 900);
     let_go();
     while (!line.is_ready)
-        wait_for_line(&line);
+        line_wait(&line);
     ck_assert_uint_eq(names.hanging, 2);
-    close_line(&line);
+    line_close(&line);
 }
 END_TEST
 
@@ -393,14 +279,15 @@ START_TEST(test_pause)
 {
     struct line line;
     struct hole hole = open_hole(NOBODY);
-    AR_AUTO_FREE char *conninfo = said("host=127.0.0.1,127.0.0.1,127.0.0.1 port=%d", hole.port);
+    AR_AUTO_FREE char *conninfo =
+        line_text("host=127.0.0.1,127.0.0.1,127.0.0.1 port=%d", hole.port);
     int64_t begin = processes_now_ms();
-    open_line(&line, conninfo);
+    line_open(&line, conninfo);
     for (int i = 0; i < 5; i++)
-        wait_for_line(&line);
+        line_wait(&line);
     ck_assert_int_ge(processes_now_ms() - begin, (100 + 200 + 400 + 800) / 2);
     ck_assert_uint_eq(line.lost, 5);
-    close_line(&line);
+    line_close(&line);
     close_hole(&hole);
 }
 END_TEST
@@ -413,13 +300,13 @@ START_TEST(test_session)
     struct line line;
     ck_assert(postgres_run(postgres_url(plain), "ALTER ROLE tester SET synchronous_commit = off;"
                                                 "ALTER ROLE tester SET statement_timeout = 77"));
-    open_line(&line, postgres_conninfo(plain));
-    wait_for_line(&line);
-    ck_assert_str_eq(ask(&line, "SHOW synchronous_commit"), "on");
-    ck_assert_str_eq(ask(&line, "SHOW statement_timeout"), "0");
-    ck_assert_str_eq(ask(&line, "SHOW application_name"), "auditrund");
-    ck_assert_str_eq(ask(&line, "SHOW client_encoding"), "UTF8");
-    close_line(&line);
+    line_open(&line, postgres_conninfo(plain));
+    line_wait(&line);
+    ck_assert_str_eq(line_ask(&line, "SHOW synchronous_commit"), "on");
+    ck_assert_str_eq(line_ask(&line, "SHOW statement_timeout"), "0");
+    ck_assert_str_eq(line_ask(&line, "SHOW application_name"), "auditrund");
+    ck_assert_str_eq(line_ask(&line, "SHOW client_encoding"), "UTF8");
+    line_close(&line);
     ck_assert(postgres_run(postgres_url(plain), "ALTER ROLE tester RESET ALL"));
 }
 END_TEST
@@ -428,18 +315,18 @@ END_TEST
 START_TEST(test_lost_and_found)
 {
     struct line line;
-    open_line(&line, postgres_conninfo(plain));
-    wait_for_line(&line);
+    line_open(&line, postgres_conninfo(plain));
+    line_wait(&line);
     ck_assert_uint_eq(postgres_signal_backends(postgres_url(plain), "auditrund", SIGTERM), 1);
-    wait_for_line(&line);
+    line_wait(&line);
     ck_assert(!line.is_ready);
     ck_assert_str_eq(postgres_conn_problem(line.conn), "unavailable");
-    wait_for_line(&line);
+    line_wait(&line);
     ck_assert(line.is_ready);
     ck_assert_ptr_null(postgres_conn_problem(line.conn));
     postgres_conn_drop(line.conn);
     ck_assert_str_eq(postgres_conn_problem(line.conn), "timed_out");
-    close_line(&line);
+    line_close(&line);
 }
 END_TEST
 
@@ -447,19 +334,19 @@ END_TEST
 START_TEST(test_full_until_commit)
 {
     struct line line;
-    open_line(&line, postgres_conninfo(plain));
-    wait_for_line(&line);
-    (void)ask(&line, "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = 'disk_full'; END $$");
+    line_open(&line, postgres_conninfo(plain));
+    line_wait(&line);
+    (void)line_ask(&line, "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = 'disk_full'; END $$");
     postgres_conn_fail(line.conn);
-    wait_for_line(&line);
-    wait_for_line(&line);
+    line_wait(&line);
+    line_wait(&line);
     ck_assert(line.is_ready);
-    (void)ask(&line, "SELECT 1");
+    (void)line_ask(&line, "SELECT 1");
     ck_assert_str_eq(postgres_conn_problem(line.conn), "full");
-    (void)ask(&line, "BEGIN");
-    (void)ask(&line, "COMMIT");
+    (void)line_ask(&line, "BEGIN");
+    (void)line_ask(&line, "COMMIT");
     ck_assert_ptr_null(postgres_conn_problem(line.conn));
-    close_line(&line);
+    line_close(&line);
 }
 END_TEST
 
@@ -495,17 +382,18 @@ START_TEST(test_passwords)
     for (size_t i = 0; i < AR_COUNT(files); i++) {
         AR_AUTO_FREE char *path = write_passfile(files[i].host, files[i].password, files[i].mode);
         char *conninfo =
-            said("host=here.test port=%d user=tester dbname=postgres passfile=%s", port, path);
+            line_text("host=here.test port=%d user=tester dbname=postgres passfile=%s", port, path);
         if (files[i].problem)
-            expect_problem(conninfo, files[i].problem);
+            line_expect_problem(conninfo, files[i].problem);
         else
-            expect_ready(conninfo);
+            line_expect_ready(conninfo);
     }
-    expect_problem(
-        said("host=127.0.0.1 port=%d user=tester dbname=postgres passfile=/nowhere", port),
+    line_expect_problem(
+        line_text("host=127.0.0.1 port=%d user=tester dbname=postgres passfile=/nowhere", port),
         "no_password");
-    expect_problem(said("host=127.0.0.1 port=%d user=nobody dbname=postgres password=x", port),
-                   "authentication");
+    line_expect_problem(
+        line_text("host=127.0.0.1 port=%d user=nobody dbname=postgres password=x", port),
+        "authentication");
 }
 END_TEST
 
@@ -518,23 +406,24 @@ static char *with_tls(const char *host, const char *database, const char *author
     tls_path(&tls, name, certificate);
     (void)snprintf(name, sizeof(name), "%s.key", client);
     tls_path(&tls, name, key);
-    return said("host=%s hostaddr=127.0.0.1 port=%d user=tester dbname=%s password=" PASSWORD
-                " sslmode=verify-full sslrootcert=%s sslcert=%s sslkey=%s",
-                host, postgres_port(server), database, root, certificate, key);
+    return line_text("host=%s hostaddr=127.0.0.1 port=%d user=tester dbname=%s password=" PASSWORD
+                     " sslmode=verify-full sslrootcert=%s sslcert=%s sslkey=%s",
+                     host, postgres_port(server), database, root, certificate, key);
 }
 
 START_TEST(test_tls)
 {
-    expect_ready(with_tls("localhost", "postgres", "ca.crt", "none"));
-    expect_problem(with_tls("localhost", "postgres", "other-ca.crt", "none"), "tls");
-    expect_problem(with_tls("other.test", "postgres", "ca.crt", "none"), "tls");
-    expect_problem(with_tls("localhost", "postgres", "missing.crt", "none"), "tls_file");
-    expect_ready(with_tls("localhost", "template1", "ca.crt", "client"));
-    expect_problem(with_tls("localhost", "template1", "ca.crt", "none"), "authentication");
-    expect_problem(with_tls("localhost", "template1", "ca.crt", "other"), "tls");
-    expect_problem(said("host=127.0.0.1 port=%d user=tester dbname=postgres sslmode=require",
-                        postgres_port(plain)),
-                   "tls");
+    line_expect_ready(with_tls("localhost", "postgres", "ca.crt", "none"));
+    line_expect_problem(with_tls("localhost", "postgres", "other-ca.crt", "none"), "tls");
+    line_expect_problem(with_tls("other.test", "postgres", "ca.crt", "none"), "tls");
+    line_expect_problem(with_tls("localhost", "postgres", "missing.crt", "none"), "tls_file");
+    line_expect_ready(with_tls("localhost", "template1", "ca.crt", "client"));
+    line_expect_problem(with_tls("localhost", "template1", "ca.crt", "none"), "authentication");
+    line_expect_problem(with_tls("localhost", "template1", "ca.crt", "other"), "tls");
+    line_expect_problem(
+        line_text("host=127.0.0.1 port=%d user=tester dbname=postgres sslmode=require",
+                  postgres_port(plain)),
+        "tls");
 }
 END_TEST
 
@@ -546,12 +435,13 @@ START_TEST(test_secrecy)
     AR_AUTO_CLOSE int before = dup(2);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(dup2(fd, 2), 2);
-    expect_problem(said("host=127.0.0.1 port=%d user=tester password=hushhush dbname=postgres",
-                        postgres_port(server)),
-                   "authentication");
-    expect_problem(said("host=127.0.0.1 port=1 password=hushhush sslmode=x"), "settings");
-    expect_problem(said("host=/nowhere user=hushhush password=hushhush"), "unreachable");
-    expect_problem(said("password=hushhush hushhush"), "settings");
+    line_expect_problem(
+        line_text("host=127.0.0.1 port=%d user=tester password=hushhush dbname=postgres",
+                  postgres_port(server)),
+        "authentication");
+    line_expect_problem(line_text("host=127.0.0.1 port=1 password=hushhush sslmode=x"), "settings");
+    line_expect_problem(line_text("host=/nowhere user=hushhush password=hushhush"), "unreachable");
+    line_expect_problem(line_text("password=hushhush hushhush"), "settings");
     ck_assert_int_eq(dup2(before, 2), 2);
     ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
     ck_assert_int_ge(length, 0);
@@ -570,20 +460,20 @@ START_TEST(test_writable_server)
     char url[2 * POSTGRES_URL_BYTES];
     const char *standby = postgres_conninfo(pair.servers[PAIR_SECOND]);
     pair_url(&pair, url);
-    expect_problem(strdup(standby), "read_only");
-    expect_problem(said("%s target_session_attrs=any", standby), "read_only");
-    expect_problem(said("%s target_session_attrs=primary", standby), "read_only");
-    expect_ready(said("host=%s,%s port=%d user=tester dbname=postgres target_session_attrs=primary",
-                      postgres_folder(pair.servers[PAIR_SECOND]),
-                      postgres_folder(pair.servers[PAIR_FIRST]),
-                      postgres_port(pair.servers[PAIR_FIRST])));
-    open_line(&line, url + strlen("postgres:"));
-    wait_for_line(&line);
+    line_expect_problem(strdup(standby), "read_only");
+    line_expect_problem(line_text("%s target_session_attrs=any", standby), "read_only");
+    line_expect_problem(line_text("%s target_session_attrs=primary", standby), "read_only");
+    line_expect_ready(line_text(
+        "host=%s,%s port=%d user=tester dbname=postgres target_session_attrs=primary",
+        postgres_folder(pair.servers[PAIR_SECOND]), postgres_folder(pair.servers[PAIR_FIRST]),
+        postgres_port(pair.servers[PAIR_FIRST])));
+    line_open(&line, url + strlen("postgres:"));
+    line_wait(&line);
     ck_assert(line.is_ready);
     ck_assert(pair_fail_over(&pair, PAIR_SECOND));
-    while (!line.is_ready || strcmp(ask(&line, "SELECT pg_is_in_recovery()"), "f") != 0)
-        wait_for_line(&line);
-    close_line(&line);
+    while (!line.is_ready || strcmp(line_ask(&line, "SELECT pg_is_in_recovery()"), "f") != 0)
+        line_wait(&line);
+    line_close(&line);
 }
 END_TEST
 
