@@ -331,6 +331,10 @@ static void head_answered(void *context, enum sink_answer answer, const struct s
         return;
     }
     ledger->found = *head;
+    if (head->seq == 0 && ledger->batch.count == 0) {
+        use_head(ledger); /* there is nothing that could be lost */
+        return;
+    }
     struct sink_batch nothing = {.writer = ledger->writer, .head = *head};
     ledger->sink->ops->append(ledger->sink, &nothing, deadline_ms(ledger), head_confirmed, ledger);
 }

@@ -24,7 +24,8 @@ struct memory_sink {
     struct sink sink;
     struct operation_desk *desk;
     struct operation_list stalled;
-    struct stored *rows; /* in the order of their coming */
+    struct question *delayed; /* or NULL */
+    struct stored *rows;      /* in the order of their coming */
     size_t count;
     struct checkpoint *checkpoints;
     size_t checkpoint_count;
@@ -287,6 +288,15 @@ static enum memory_fault next_fault(struct memory_sink *sink)
     return fault;
 }
 
+/* Keeps the question: its rows may change or go once it has been answered. */
+static void delay(struct memory_sink *sink, struct operation *operation)
+{
+    if (operation_question_own_rows(operation->question) < 0)
+        return;
+    operation_question_free(sink->delayed);
+    sink->delayed = AR_TAKE(operation->question);
+}
+
 static void give(struct sink *sink, struct operation *operation)
 {
     enum memory_fault fault = next_fault(self(sink));
@@ -298,10 +308,13 @@ static void give(struct sink *sink, struct operation *operation)
         return;
     }
     bool append = operation->kind == QUESTION_APPEND;
-    if (fault != MEMORY_FAILS && !(append && fault == MEMORY_LOSES_BATCH))
+    bool lost = append && (fault == MEMORY_LOSES_BATCH || fault == MEMORY_DELAYS_BATCH);
+    if (fault != MEMORY_FAILS && !lost && !(append && fault == MEMORY_FAILS_APPENDS))
         ask(self(sink), operation->question, &operation->answer);
-    if (append && (fault == MEMORY_LOSES_ANSWER || fault == MEMORY_LOSES_BATCH))
+    if (lost || (append && fault == MEMORY_LOSES_ANSWER))
         operation->answer.outcome = SINK_UNKNOWN;
+    if (lost && fault == MEMORY_DELAYS_BATCH)
+        delay(self(sink), operation);
     operation_finish(operation);
 }
 
@@ -310,6 +323,16 @@ static void expired(void *context, struct operation *operation)
     struct memory_sink *sink = context;
     TAILQ_REMOVE(&sink->stalled, operation, link);
     operation_finish(operation);
+}
+
+bool memory_commit_delayed(struct sink *sink)
+{
+    struct question *question = AR_TAKE(self(sink)->delayed);
+    struct answer answer = {.outcome = SINK_NOT_STORED};
+    if (question)
+        ask(self(sink), question, &answer);
+    operation_question_free(question);
+    return answer.outcome == SINK_STORED;
 }
 
 void memory_resume(struct sink *sink)
@@ -446,6 +469,7 @@ static void memory_close(struct sink *sink)
         free(memory->claims[i].company);
         free(memory->claims[i].key);
     }
+    operation_question_free(memory->delayed);
     free(memory->rows);
     free(memory->checkpoints);
     free(memory->claims);

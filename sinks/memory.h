@@ -13,7 +13,9 @@ enum memory_fault {
     MEMORY_FAILS,        /* nothing stored or found, said at once */
     MEMORY_STALLS,       /* nothing happens until the deadline, memory_resume() or close */
     MEMORY_LOSES_ANSWER, /* an append is stored, but the answer is SINK_UNKNOWN */
-    MEMORY_LOSES_BATCH   /* an append is not stored, and the answer is SINK_UNKNOWN */
+    MEMORY_LOSES_BATCH,  /* an append is not stored, and the answer is SINK_UNKNOWN */
+    MEMORY_DELAYS_BATCH, /* the same, but memory_commit_delayed() may still store it */
+    MEMORY_FAILS_APPENDS /* nothing is stored, the rest works */
 };
 
 /* 0 with *out owned (sink_close), -ENOMEM. */
@@ -23,6 +25,9 @@ int memory_open(struct event_base *base, struct sink **out) AR_MUST_CHECK;
 void memory_set_fault(struct sink *sink, enum memory_fault fault, int times);
 /* A batch with a row of this company is SINK_REFUSED; NULL: none is. */
 int memory_refuse_company(struct sink *sink, const char *company) AR_MUST_CHECK;
+/* What a server may do after it has lost its client: the last batch that was delayed is stored now, if
+ * the head still allows it. True if it was. */
+bool memory_commit_delayed(struct sink *sink);
 /* Carries out, in order, what was stalled; the fault ends. */
 void memory_resume(struct sink *sink);
 
