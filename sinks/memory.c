@@ -309,7 +309,10 @@ static void give(struct sink *sink, struct operation *operation)
     }
     bool append = operation->kind == QUESTION_APPEND;
     bool lost = append && (fault == MEMORY_LOSES_BATCH || fault == MEMORY_DELAYS_BATCH);
-    if (fault != MEMORY_FAILS && !lost && !(append && fault == MEMORY_FAILS_APPENDS))
+    bool has_rows = append && sink_batch_rows(&operation->question->batch) > 0;
+    bool failed = fault == MEMORY_FAILS || (has_rows && fault == MEMORY_FAILS_ROWS) ||
+                  (append && !has_rows && fault == MEMORY_FAILS_CONFIRM);
+    if (!failed && !lost)
         ask(self(sink), operation->question, &operation->answer);
     if (lost || (append && fault == MEMORY_LOSES_ANSWER))
         operation->answer.outcome = SINK_UNKNOWN;

@@ -15,7 +15,8 @@ enum memory_fault {
     MEMORY_LOSES_ANSWER, /* an append is stored, but the answer is SINK_UNKNOWN */
     MEMORY_LOSES_BATCH,  /* an append is not stored, and the answer is SINK_UNKNOWN */
     MEMORY_DELAYS_BATCH, /* the same, but memory_commit_delayed() may still store it */
-    MEMORY_FAILS_APPENDS /* nothing is stored, the rest works */
+    MEMORY_FAILS_ROWS,   /* a batch with rows is not stored, the rest works */
+    MEMORY_FAILS_CONFIRM /* a batch without rows is not, the rest works */
 };
 
 /* 0 with *out owned (sink_close), -ENOMEM. */

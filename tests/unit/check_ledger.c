@@ -342,7 +342,7 @@ START_TEST(test_unknown_batch_stays_frozen)
     memory_set_fault(sink, MEMORY_DELAYS_BATCH, 1);
     append(&runs[0], 0, "acme");
     turn_until(is_down);
-    memory_set_fault(sink, MEMORY_FAILS_APPENDS, -1);
+    memory_set_fault(sink, MEMORY_FAILS_ROWS, -1);
     size_t appends = memory_appends(sink);
     while (memory_appends(sink) < appends + 3)
         event_base_loop(line.base, EVLOOP_ONCE);
@@ -366,7 +366,7 @@ START_TEST(test_found_head_is_confirmed)
     memory_set_fault(sink, MEMORY_LOSES_ANSWER, 1);
     append(&run, 0, "acme");
     turn_until(is_down);
-    memory_set_fault(sink, MEMORY_FAILS_APPENDS, -1);
+    memory_set_fault(sink, MEMORY_FAILS_CONFIRM, -1);
     wait_done(1);
     ck_assert_int_eq(run.audit, RUN_AUDIT_KEPT);
     ck_assert(ledger_is_down(line.ledger));
