@@ -1,19 +1,18 @@
 /*
  * check_recovery.c - the daemon is killed, told to go, or started again: every run ends as one row.
  *
- * What a daemon that was killed leaves behind goes away by itself or with the next start; each intent
- * without an end becomes `interrupted`, each kept record is appended late, and a damaged journal is
- * never started over in silence. (What the ledger does meanwhile is in check_ledger_down.c.)
+ * What a daemon that was killed leaves behind goes away by itself or with the next start, and each
+ * intent without an end becomes `interrupted`. (check_crash.c kills it at chosen points; what the ledger
+ * does meanwhile is in check_ledger_down.c, what becomes of a damaged journal in
+ * check_journal_damage.c.)
  */
 #include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
 
 #include <check.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define WAIT_MS 20000
 
@@ -180,165 +179,6 @@ END_TEST
 
 /* ---- the journal -------------------------------------------------------------------------------- */
 
-/* A daemon that was killed while its ledger was away, with the records of runs in its journal. */
-struct left {
-    struct daemon *daemon;
-    char *ledger, *away, *journal; /* paths */
-    char *bytes;                   /* of the journal */
-    size_t length;
-    size_t last; /* where its last frame begins */
-};
-
-#define HEADER_BYTES 20
-
-static size_t frame_length(const char *frame)
-{
-    uint32_t length;
-    memcpy(&length, frame + 8, sizeof length);
-    return HEADER_BYTES + length;
-}
-
-static char *read_bytes(const char *path, size_t *length)
-{
-    struct stat status;
-    AR_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(fstat(fd, &status), 0);
-    *length = (size_t)status.st_size;
-    char *bytes = malloc(*length + 1);
-    ck_assert_ptr_nonnull(bytes);
-    ck_assert_int_eq(read(fd, bytes, *length), (ssize_t)*length);
-    return bytes;
-}
-
-static void write_bytes(const char *path, const char *bytes, size_t length)
-{
-    AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, bytes, length), (ssize_t)length);
-}
-
-static void leave_records(struct left *left, int count)
-{
-    left->daemon = fake_daemon(well, 2, "[ledger]\ndeadline = 1s\nwhen_down = keep\n");
-    left->ledger = daemon_path(left->daemon, "ledger.db");
-    left->away = daemon_path(left->daemon, "ledger.away");
-    left->journal = daemon_path(left->daemon, "journal/journal");
-    struct client *client = daemon_connect(left->daemon);
-    ck_assert_int_eq(rename(left->ledger, left->away), 0);
-    for (int i = 0; i < count; i++) {
-        AR_AUTO_JSON json_t *error =
-            client_fail(client, "run", fake_params("well", "print x\nexit 9", NULL));
-        client_expect_error(error, -32001, NULL, NULL);
-        const json_t *data = json_object_get(error, "data");
-        ck_assert_str_eq(json_string_value(json_object_get(data, "terminal_reason")),
-                         "exit_nonzero");
-        ck_assert(json_is_true(json_object_get(data, "kept")));
-    }
-    daemon_kill9(left->daemon);
-    client_disconnect(client);
-    left->bytes = read_bytes(left->journal, &left->length);
-    for (size_t at = 0; at < left->length; at += frame_length(left->bytes + at))
-        left->last = at;
-}
-
-static void free_left(struct left *left)
-{
-    daemon_free(left->daemon);
-    free(left->ledger);
-    free(left->away);
-    free(left->journal);
-    free(left->bytes);
-}
-
-START_TEST(kept_records_survive_the_end_of_the_daemon)
-{
-    struct left left;
-    leave_records(&left, 3);
-    daemon_start_again(left.daemon); /* the ledger is still away */
-    daemon_kill9(left.daemon);
-    daemon_start_again(left.daemon);
-    ck_assert_int_eq(rename(left.away, left.ledger), 0);
-    expect_rows(left.daemon, 3, REASON_EXIT_NONZERO, true);
-    ck_assert_int_eq(daemon_terminate(left.daemon), 0);
-    daemon_start_again(left.daemon);
-    expect_rows(left.daemon, 3, REASON_EXIT_NONZERO, true);
-    free_left(&left);
-}
-END_TEST
-
-/* A fresh ledger, this journal, a start, a stop, a start: one row for each of the two runs. */
-static void expect_two_rows(const struct left *left, const char *bytes, size_t length,
-                            size_t interrupted)
-{
-    size_t ledger_length;
-    AR_AUTO_FREE char *ledger = read_bytes(left->away, &ledger_length);
-    write_bytes(left->ledger, ledger, ledger_length);
-    write_bytes(left->journal, bytes, length);
-    for (int i = 0; i < 2; i++) {
-        daemon_start_again(left->daemon);
-        struct rows rows = rows_wait(daemon_ledger(left->daemon), 2, WAIT_MS);
-        ck_assert_uint_eq(rows.count, 2);
-        ck_assert_uint_eq(rows_count(&rows, STATUS_NONE, REASON_HOST_RESTARTED), interrupted);
-        ck_assert_uint_eq(rows_count(&rows, STATUS_NONE, REASON_EXIT_NONZERO), 2 - interrupted);
-        rows_free(&rows);
-        ck_assert_int_eq(daemon_terminate(left->daemon), 0);
-    }
-}
-
-/* The last frame is a kept record that was being written: its run is told by its intent. */
-START_TEST(a_torn_tail_is_cut_off)
-{
-    struct left left;
-    leave_records(&left, 2);
-    size_t size = left.length - left.last;
-    const size_t cuts[] = {
-        0, 1, 3, 4, 8, 11, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, size / 2, size - 1};
-    for (size_t i = 0; i < AR_COUNT(cuts); i++)
-        expect_two_rows(&left, left.bytes, left.last + cuts[i], 1);
-    expect_two_rows(&left, left.bytes, left.length, 0);
-    AR_AUTO_FREE char *longer = calloc(1, left.length + 4096);
-    ck_assert_ptr_nonnull(longer);
-    memcpy(longer, left.bytes, left.length);
-    expect_two_rows(&left, longer, left.length + 1, 0);
-    expect_two_rows(&left, longer, left.length + 4096, 0);
-    memset(longer + left.length, 0xa7, 4096);
-    expect_two_rows(&left, longer, left.length + 777, 0);
-    free_left(&left);
-}
-END_TEST
-
-/* Bytes that were acknowledged and are damaged: the daemon says where, and changes nothing. */
-START_TEST(damage_in_the_middle_stops_the_start)
-{
-    struct left left;
-    leave_records(&left, 2);
-    size_t second = frame_length(left.bytes);
-    const size_t places[] = {second,      second + 3,  second + 4, second + 8,
-                             second + 10, second + 12, second + 25};
-    for (size_t i = 0; i < AR_COUNT(places); i++) {
-        char where[64];
-        size_t length;
-        AR_AUTO_FREE char *damaged = malloc(left.length);
-        ck_assert_ptr_nonnull(damaged);
-        memcpy(damaged, left.bytes, left.length);
-        damaged[places[i]] ^= 1;
-        write_bytes(left.journal, damaged, left.length);
-        ck_assert_int_ne(daemon_start_in_vain(left.daemon), 0);
-        AR_AUTO_FREE char *log = daemon_read_log(left.daemon);
-        (void)snprintf(where, sizeof where, "journal/journal is damaged at byte %zu", second);
-        ck_assert_msg(strstr(log, where) != NULL, "not said: %s (bit at %zu)\n%s", where, places[i],
-                      log);
-        AR_AUTO_FREE char *now = read_bytes(left.journal, &length);
-        ck_assert_uint_eq(length, left.length);
-        ck_assert_mem_eq(now, damaged, length);
-        ck_assert_int_eq(truncate(daemon_log(left.daemon), 0), 0);
-    }
-    expect_two_rows(&left, left.bytes, left.length, 0);
-    free_left(&left);
-}
-END_TEST
-
 START_TEST(a_journal_has_one_daemon)
 {
     struct daemon *daemon = fake_daemon(well, 1, NULL);
@@ -371,9 +211,6 @@ int main(void)
     tcase_add_test(told, a_daemon_that_is_told_to_go_lets_its_runs_end);
     tcase_add_test(told, a_daemon_that_has_waited_long_enough_stops_its_runs);
     TCase *journal = e2e_case(suite, "journal");
-    tcase_add_test(journal, kept_records_survive_the_end_of_the_daemon);
-    tcase_add_test(journal, a_torn_tail_is_cut_off);
-    tcase_add_test(journal, damage_in_the_middle_stops_the_start);
     tcase_add_test(journal, a_journal_has_one_daemon);
     return e2e_run(suite);
 }
