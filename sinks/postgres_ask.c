@@ -182,7 +182,10 @@ static bool send_find(struct postgres_ask *ask, PGconn *pg, const struct questio
 {
     const char *const by_id[] = {question->run_id};
     const char *const by_key[] = {question->company, question->key};
+    const char *const event[] = {question->event_id};
     expect(ask, ANY_NUMBER);
+    if (question->event_id)
+        return PQsendQueryPrepared(pg, POSTGRES_SQL_FIND_EVENT, 1, event, NULL, NULL, 1);
     if (question->run_id)
         return PQsendQueryPrepared(pg, POSTGRES_SQL_FIND_BY_ID, 1, by_id, NULL, NULL, 1);
     return PQsendQueryPrepared(pg, POSTGRES_SQL_FIND_BY_KEY, 2, by_key, NULL, NULL, 1);
@@ -274,11 +277,12 @@ static void take_head(struct answer *answer, const PGresult *result)
     }
 }
 
-static void take_find(struct answer *answer, const PGresult *result)
+static void take_find(const struct question *question, struct answer *answer,
+                      const PGresult *result)
 {
     if (PQntuples(result) == 0)
         answer->found = SINK_ABSENT;
-    else if (postgres_row_read_record(result, 0, &answer->record) == 0)
+    else if (question->event_id || postgres_row_read_record(result, 0, &answer->record) == 0)
         answer->found = SINK_FOUND;
 }
 
@@ -353,7 +357,7 @@ void postgres_ask_take(struct postgres_ask *ask, const PGresult *result, bool wa
         take_head(answer, result);
         return;
     case QUESTION_FIND:
-        take_find(answer, result);
+        take_find(operation->question, answer, result);
         return;
     case QUESTION_CLAIM:
         take_claims(ask, result, index, warned);

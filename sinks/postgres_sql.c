@@ -69,6 +69,8 @@ static bool make_texts(struct postgres_sql *sql)
            asprintf(&sql->made[PROBE], probe_format, newest) >= 0;
 }
 
+static const char find_event[] = "SELECT 1 FROM auditrun.events WHERE event_id = $1::uuid";
+
 int postgres_sql_make(struct postgres_sql *sql)
 {
     *sql = (struct postgres_sql){0};
@@ -94,6 +96,7 @@ int postgres_sql_make(struct postgres_sql *sql)
         {POSTGRES_SQL_HEAD_SELECT, head_select},
         {POSTGRES_SQL_FIND_BY_ID, sql->made[FIND_BY_ID]},
         {POSTGRES_SQL_FIND_BY_KEY, sql->made[FIND_BY_KEY]},
+        {POSTGRES_SQL_FIND_EVENT, find_event},
         {POSTGRES_SQL_MAINTAIN, maintain},
     };
     memcpy(sql->appends, appends, sizeof(appends));

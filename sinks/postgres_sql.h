@@ -22,11 +22,12 @@
 #define POSTGRES_SQL_HEAD_SELECT    "head_select" /* writer: seq, hash */
 #define POSTGRES_SQL_FIND_BY_ID     "find_by_id"  /* run_id: the row */
 #define POSTGRES_SQL_FIND_BY_KEY    "find_by_key" /* company, key: the row */
+#define POSTGRES_SQL_FIND_EVENT     "find_event"  /* event_id: a row when it is there */
 #define POSTGRES_SQL_MAINTAIN       "maintain"
 
 #define POSTGRES_SQL_APPENDS 6 /* statements of the connection that appends */
 #define POSTGRES_SQL_CLAIMS  4 /* of the one that claims keys and signs heads */
-#define POSTGRES_SQL_READS   4
+#define POSTGRES_SQL_READS   5
 #define POSTGRES_SQL_MADE    6
 
 struct postgres_sql {
