@@ -25,8 +25,9 @@ COMMENT ON FUNCTION auditrun.uuid7_floor(timestamptz) IS
 
 CREATE FUNCTION auditrun.uuid7_ms(id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT pg_catalog.concat('x0000', pg_catalog.substr($1::pg_catalog.text, 1, 8),
-        pg_catalog.substr($1::pg_catalog.text, 10, 4))::pg_catalog.bit(64)::pg_catalog.int8
+    SELECT ('x0000' OPERATOR(pg_catalog.||) pg_catalog.substr($1::pg_catalog.text, 1, 8)
+        OPERATOR(pg_catalog.||) pg_catalog.substr($1::pg_catalog.text, 10, 4))
+        ::pg_catalog.bit(64)::pg_catalog.int8
 $$;
 COMMENT ON FUNCTION auditrun.uuid7_ms(uuid) IS 'Milliseconds since 1970 of an id';
 
@@ -77,7 +78,7 @@ COMMENT ON FUNCTION auditrun.partitions() IS
 -- stops neither readers nor appends, as CREATE TABLE ... PARTITION OF would.
 CREATE FUNCTION auditrun.make_partition(from_time timestamptz, until_time timestamptz)
     RETURNS boolean
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     first  uuid := auditrun.uuid7_floor(from_time);
     beyond uuid := auditrun.uuid7_floor(until_time);
@@ -109,7 +110,7 @@ CREATE FUNCTION auditrun.make_partitions(
         ahead interval DEFAULT NULL, since timestamptz DEFAULT now())
     RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '5s' AS $$
+    SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '60s' AS $$
 DECLARE
     most  CONSTANT integer := 500;
     width text := (SELECT s.partition_width FROM auditrun.settings AS s);

@@ -93,7 +93,21 @@ CREATE FUNCTION auditrun.grants() RETURNS TABLE (role text, privilege text)
 
     ('auditrun_auditor', 'USAGE ON SCHEMA auditrun'),
     ('auditrun_auditor', 'SELECT ON ALL TABLES IN SCHEMA auditrun'),
-    ('auditrun_auditor', 'EXECUTE ON ALL FUNCTIONS IN SCHEMA auditrun'),
+    ('auditrun_auditor', 'EXECUTE ON FUNCTION auditrun.acts_as, auditrun.status, '
+                         'auditrun.roles_missing, auditrun.partitions, auditrun.partition_start, '
+                         'auditrun.uuid7_floor, auditrun.uuid7_ms, auditrun.uuid7_time, '
+                         'auditrun.canonical_line, auditrun.canonical_time, '
+                         'auditrun.canonical_hash, '
+                         'auditrun.row_canonical(auditrun.runs), auditrun.row_hash(auditrun.runs), '
+                         'auditrun.row_canonical(auditrun.events), '
+                         'auditrun.row_hash(auditrun.events), auditrun.is_readable(timestamptz), '
+                         'auditrun.is_readable(text), auditrun.is_readable(uuid), '
+                         'auditrun.is_readable(auditrun.runs), '
+                         'auditrun.is_readable(auditrun.events), '
+                         'auditrun.retired_ranges, auditrun.retired_links, '
+                         'auditrun.chain_writers, auditrun.verify_rows, auditrun.verify_ends, '
+                         'auditrun.verify, auditrun.retirement_plan, '
+                         'auditrun.actor_day, auditrun.who_ran'),
 
     ('auditrun_reader', 'USAGE ON SCHEMA auditrun'),
     ('auditrun_reader', 'SELECT ON auditrun.runs, auditrun.readers, auditrun.run_list, '
@@ -106,8 +120,6 @@ CREATE FUNCTION auditrun.grants() RETURNS TABLE (role text, privilege text)
                         'auditrun.actor_day, auditrun.who_ran, auditrun.status')
 $$;
 
--- What an auditor may execute changes nothing: these functions act as their caller, who may not.
--- The two that act as the owner are for the writer and for the owner alone.
 CREATE FUNCTION auditrun.grant_all() RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -117,9 +129,5 @@ BEGIN
     FOR given IN SELECT g.* FROM auditrun.grants() AS g JOIN pg_roles AS o ON o.rolname = g.role LOOP
         EXECUTE format('GRANT %s TO %I', given.privilege, given.role);
     END LOOP;
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'auditrun_auditor') THEN
-        REVOKE EXECUTE ON FUNCTION auditrun.make_partitions, auditrun.retire_partition
-            FROM auditrun_auditor;
-    END IF;
 END
 $$;
