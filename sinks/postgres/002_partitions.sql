@@ -63,7 +63,7 @@ CREATE FUNCTION auditrun.partitions()
         auditrun.uuid7_time(p.bounds[1]::uuid), auditrun.uuid7_time(p.bounds[2]::uuid)
     FROM (SELECT c.relname::text AS name,
               regexp_match(pg_get_expr(c.relpartbound, c.oid),
-                           'FROM \(''(.{36})''\) TO \(''(.{36})''\)') AS bounds
+                           'FROM [(]''(.{36})''[)] TO [(]''(.{36})''[)]') AS bounds
           FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
           WHERE i.inhparent = 'auditrun.runs'::regclass) AS p
     ORDER BY p.bounds[1]::uuid NULLS LAST

@@ -113,7 +113,7 @@ COMMENT ON FUNCTION auditrun_guard.structure_changes() IS
 -- By the server's name of an object: auditrun.runs, refuse_change on auditrun.runs, auditrun.
 CREATE FUNCTION auditrun_guard.is_ours(object_identity text) RETURNS boolean
     LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT object_identity ~ E'(^| on |\\()auditrun(_guard)?($|\\.)'
+    SELECT object_identity ~ '(^| on |[(])auditrun(_guard)?($|[.])'
 $$;
 
 CREATE FUNCTION auditrun_guard.commands() RETURNS TABLE (object_type text, object_identity text)
@@ -157,7 +157,8 @@ $$;
 CREATE FUNCTION auditrun_guard.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    dropped record;
+    dropped   record;
+    partition text;
 BEGIN
     FOR dropped IN
         SELECT d.* FROM pg_event_trigger_dropped_objects() AS d
@@ -165,10 +166,11 @@ BEGIN
             AND auditrun_guard.is_ours(d.object_identity)
         ORDER BY d.original DESC
     LOOP
-        IF dropped.object_type = 'table' AND dropped.object_name ~ '^runs_[0-9]{8}$' THEN
+        partition := substring(dropped.object_identity from '(?:^| on )auditrun[.](runs_[0-9]{8})$');
+        IF partition IS NOT NULL THEN
             CONTINUE WHEN EXISTS (
                 SELECT FROM auditrun.events AS e
-                WHERE e.kind = 'partition_retired' AND e.detail ->> 'partition' = dropped.object_name
+                WHERE e.kind = 'partition_retired' AND e.detail ->> 'partition' = partition
                     AND e.xmin = pg_current_xact_id()::xid);
         END IF;
         RAISE EXCEPTION 'auditrun: % of % is refused', TG_TAG, dropped.object_identity
