@@ -233,6 +233,7 @@ START_TEST(a_ledger_file_that_is_locked)
     AR_AUTO_FREE char *ledger = daemon_path(daemon, "ledger.db");
     sqlite3 *db = NULL;
     ck_assert_int_eq(sqlite3_open(ledger, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_busy_timeout(db, WAIT_MS), SQLITE_OK); /* the daemon notes its start */
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     AR_AUTO_JSON json_t *error = client_fail(client, "run", fake_params("well", "exit 4", NULL));
     AR_AUTO_FREE char *run_id = strdup(expect_audit_failure(error, "failed", "exit_nonzero"));
