@@ -1,10 +1,12 @@
 /*
  * postgres_reader.c - reads a PostgreSQL ledger row by row: libpq's single-row mode, in the binary
- * formats, so that the memory stays flat and no setting of the server changes what is read.
+ * formats, so that the memory stays flat and no setting of the server changes what is read. A walk
+ * over the whole ledger is a COPY (postgres_walk.h).
  */
 #include "sinks/postgres_reader.h"
 
 #include "sinks/postgres_row.h"
+#include "sinks/postgres_walk.h"
 #include "sinks/reader_ops.h"
 #include "sinks/reader_sql.h"
 
@@ -12,15 +14,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct reader_sql_dialect dialect = {.table = "auditrun.runs",
+static const struct reader_sql_dialect dialect = {.schema = "auditrun.",
                                                   .text = "$%zu::text",
                                                   .uuid = "$%zu::uuid",
-                                                  .time = "$%zu::timestamptz"};
+                                                  .time = "$%zu::timestamptz",
+                                                  .integer = "$%zu::int8",
+                                                  .digest = "decode($%zu::text, 'hex')",
+                                                  .status = "$%zu::auditrun.run_status",
+                                                  .kind = "$%zu::auditrun.event_kind"};
 
 struct postgres_reader {
     struct reader reader;
     PGconn *pg;
+    PGresult *row; /* of the query, single */
     bool querying; /* results are to come */
+    struct postgres_walk walk;
 };
 
 static void result_cleanup(PGresult **result)
@@ -49,8 +57,14 @@ static void end_query(struct postgres_reader *reader)
     if (cancel)
         (void)PQcancel(cancel, ignored, sizeof(ignored));
     PQfreeCancel(cancel);
-    while ((result = PQgetResult(reader->pg)))
+    while ((result = PQgetResult(reader->pg))) {
+        ExecStatusType status = PQresultStatus(result);
         PQclear(result);
+        if (status == PGRES_COPY_OUT)
+            postgres_walk_drain(reader->pg);
+    }
+    PQclear(reader->row);
+    reader->row = NULL;
     reader->querying = false;
 }
 
@@ -82,13 +96,13 @@ static void postgres_thaw(struct reader *base)
     PQclear(fetch((struct postgres_reader *)base, "COMMIT", NULL, 0));
 }
 
-static int postgres_query(struct reader *base, const struct reader_filter *filter,
-                          enum reader_order order)
+static int postgres_query(struct reader *base, enum reader_sql_table table,
+                          const struct reader_filter *filter, enum reader_order order)
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
     AR_CLEANUP(reader_sql_free) struct reader_sql sql;
     end_query(reader);
-    int rc = reader_sql_build(&dialect, filter, order, &sql);
+    int rc = reader_sql_build(&dialect, table, filter, order, &sql);
     if (rc < 0)
         return rc;
     if (!PQsendQueryParams(reader->pg, sql.text, (int)sql.count, NULL, sql.values, NULL, NULL, 1) ||
@@ -98,25 +112,60 @@ static int postgres_query(struct reader *base, const struct reader_filter *filte
     return 0;
 }
 
-static int postgres_next(struct reader *base, struct record **out)
+/* 0: reader->row is the next one. */
+static int next_row(struct postgres_reader *reader)
+{
+    if (!reader->querying)
+        return 1;
+    PQclear(reader->row);
+    reader->row = PQgetResult(reader->pg);
+    ExecStatusType status = PQresultStatus(reader->row);
+    if (status == PGRES_SINGLE_TUPLE)
+        return 0;
+    int rc = status == PGRES_TUPLES_OK ? 1 : say(reader, 2);
+    end_query(reader);
+    return rc;
+}
+
+static int postgres_next(struct reader *base, const struct row_layout *layout, void *row)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    int rc = next_row(reader);
+    if (rc != 0)
+        return rc;
+    rc = postgres_row_read(reader->row, 0, layout, row);
+    return rc == 1 ? READER_UNREADABLE : rc;
+}
+
+static int postgres_next_checkpoint(struct reader *base, struct checkpoint *out)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    int rc = next_row(reader);
+    if (rc != 0)
+        return rc;
+    return postgres_walk_checkpoint(reader->row, out) ? 0 : READER_UNREADABLE;
+}
+
+static int postgres_start_walk(struct reader *base, const char *writer)
+{
+    struct postgres_reader *reader = (struct postgres_reader *)base;
+    end_query(reader);
+    int rc = postgres_walk_begin(&reader->walk, reader->pg, writer);
+    reader->querying = rc == 0;
+    return rc == 1 ? say(reader, 1) : rc;
+}
+
+static int postgres_walk_on(struct reader *base, const struct chain_row **out)
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
     if (!reader->querying)
         return 1;
-    AUTO_RESULT PGresult *result = PQgetResult(reader->pg);
-    int rc;
-    switch (PQresultStatus(result)) {
-    case PGRES_SINGLE_TUPLE:
-        rc = postgres_row_read_record(result, 0, out);
-        return rc == 1 ? READER_UNREADABLE : rc;
-    case PGRES_TUPLES_OK:
-        end_query(reader);
-        return 1;
-    default:
+    int rc = postgres_walk_next(&reader->walk, reader->pg, out);
+    if (rc == 2)
         rc = say(reader, 2);
+    if (rc != 0)
         end_query(reader);
-        return rc;
-    }
+    return rc;
 }
 
 static int postgres_head(struct reader *base, const char *writer, int64_t *seq,
@@ -140,8 +189,11 @@ static int64_t postgres_estimate(struct reader *base)
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
     AUTO_RESULT PGresult *result = fetch(reader,
-                                         "SELECT reltuples::int8 FROM pg_catalog.pg_class "
-                                         "WHERE oid = 'auditrun.runs'::regclass",
+                                         "SELECT sum(greatest(c.reltuples, 0))::int8 "
+                                         "FROM pg_catalog.pg_class AS c WHERE c.relkind = 'r' "
+                                         "AND (c.oid = 'auditrun.events'::regclass OR c.oid IN ("
+                                         "SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i "
+                                         "WHERE i.inhparent = 'auditrun.runs'::regclass))",
                                          NULL, 0);
     if (!result || PQntuples(result) != 1)
         return -1;
@@ -152,10 +204,7 @@ static int64_t postgres_estimate(struct reader *base)
 static int postgres_writers(struct reader *base, struct text_list *writers)
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
-    char sql[1024];
-    (void)snprintf(sql, sizeof(sql), READER_SQL_WRITERS, "auditrun.runs", "auditrun.runs",
-                   "auditrun.writers");
-    AUTO_RESULT PGresult *result = fetch(reader, sql, NULL, 0);
+    AUTO_RESULT PGresult *result = fetch(reader, READER_SQL_WRITERS("auditrun."), NULL, 0);
     if (!result)
         return say(reader, 2);
     for (int i = 0; i < PQntuples(result); i++) {
@@ -170,6 +219,7 @@ static void postgres_close(struct reader *base)
 {
     struct postgres_reader *reader = (struct postgres_reader *)base;
     end_query(reader);
+    postgres_walk_free(&reader->walk);
     PQfinish(reader->pg);
     free(reader);
 }
@@ -180,6 +230,9 @@ static const struct reader_ops postgres_reader_ops = {
     .thaw = postgres_thaw,
     .query = postgres_query,
     .next = postgres_next,
+    .next_checkpoint = postgres_next_checkpoint,
+    .walk = postgres_start_walk,
+    .walk_next = postgres_walk_on,
     .head = postgres_head,
     .estimate = postgres_estimate,
     .writers = postgres_writers,

@@ -41,13 +41,59 @@ void reader_thaw(struct reader *reader)
 
 int reader_query(struct reader *reader, const struct reader_filter *filter, enum reader_order order)
 {
-    return reader->ops->query(reader, filter, order);
+    return reader->ops->query(reader, READER_SQL_RUNS, filter, order);
+}
+
+int reader_query_events(struct reader *reader, const struct reader_filter *filter,
+                        enum reader_order order)
+{
+    return reader->ops->query(reader, READER_SQL_EVENTS, filter, order);
+}
+
+int reader_query_checkpoints(struct reader *reader, const struct reader_filter *filter)
+{
+    return reader->ops->query(reader, READER_SQL_CHECKPOINTS, filter, READER_BY_CHAIN);
 }
 
 int reader_next(struct reader *reader, struct record **out)
 {
+    AR_CLEANUP(record_cleanup) struct record *record = record_new();
     *out = NULL;
-    return reader->ops->next(reader, out);
+    if (!record)
+        return -ENOMEM;
+    int rc = reader->ops->next(reader, &record_layout, record);
+    if (rc == 0)
+        *out = AR_TAKE(record);
+    return rc;
+}
+
+int reader_next_event(struct reader *reader, struct chain_event **out)
+{
+    AR_CLEANUP(chain_event_cleanup)
+    struct chain_event *event = chain_event_new("", EVENT_STARTED, NULL, 0);
+    *out = NULL;
+    if (!event)
+        return -ENOMEM;
+    int rc = reader->ops->next(reader, &chain_event_layout, event);
+    if (rc == 0)
+        *out = AR_TAKE(event);
+    return rc;
+}
+
+int reader_next_checkpoint(struct reader *reader, struct checkpoint *out)
+{
+    *out = (struct checkpoint){0};
+    return reader->ops->next_checkpoint(reader, out);
+}
+
+int reader_walk(struct reader *reader, const char *writer)
+{
+    return reader->ops->walk(reader, writer);
+}
+
+int reader_walk_next(struct reader *reader, const struct chain_row **out)
+{
+    return reader->ops->walk_next(reader, out);
 }
 
 const char *reader_message(const struct reader *reader)

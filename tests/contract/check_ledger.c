@@ -238,7 +238,7 @@ START_TEST(test_frozen_reader_sees_one_moment)
     reader_thaw(reader);
     ck_assert_uint_eq(count_rows(reader, &all, READER_BY_CHAIN), 2 * LEDGER_ROWS + 5);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(verify_ledger(reader, NULL, NULL, &result), 0);
+        ck_assert_int_eq(verify_ledger(reader, NULL, &result), 0);
         ck_assert_int_eq(result.finding, VERIFY_OK);
         ledger_grow(&ledger, &chains[0], 5);
     }

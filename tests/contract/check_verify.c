@@ -285,7 +285,8 @@ START_TEST(test_verify_reports_progress)
     for (int i = 0; i < 9; i++)
         ledger_grow(&ledger, &chain, RECORDS_MAX);
     struct reader *reader = ledger_reader(&ledger);
-    ck_assert_int_eq(verify_ledger(reader, note_progress, &last, &result), 0);
+    const struct verify_options options = {.progress = note_progress, .context = &last};
+    ck_assert_int_eq(verify_ledger(reader, &options, &result), 0);
     reader_close(reader);
     ck_assert_int_eq(result.finding, VERIFY_OK);
     ck_assert_int_eq(result.rows, 9 * RECORDS_MAX);

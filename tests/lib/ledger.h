@@ -39,6 +39,8 @@ struct ledger_append {
 /* The batch follows on the chain as it was before its records: head is that. */
 struct ledger_append ledger_append(struct ledger *ledger, const struct sink_head *head,
                                    struct record *const *records, size_t count, int deadline_ms);
+/* A batch as it is, also one with events, and an empty one. */
+struct ledger_append ledger_append_batch(struct ledger *ledger, const struct sink_batch *batch);
 /* Appends so many plain records to the chain, which must work. */
 void ledger_grow(struct ledger *ledger, struct records_chain *chain, size_t count);
 struct sink_head ledger_chain_head(const struct records_chain *chain);
@@ -55,6 +57,8 @@ struct ledger_claim {
 struct ledger_claim ledger_claim(struct ledger *ledger, const char *company, const char *key,
                                  const char *request_sha256, const char *run_id);
 bool ledger_probe(struct ledger *ledger, int deadline_ms);
+bool ledger_checkpoint(struct ledger *ledger, const struct checkpoint *checkpoint);
+bool ledger_maintain(struct ledger *ledger);
 
 /* Statements on the store, past the sink; tables without a schema. False when they are refused. */
 bool ledger_sql(const struct ledger *ledger, const char *sql) AR_MUST_CHECK;

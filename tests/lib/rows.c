@@ -24,7 +24,7 @@ static struct reader *open_reader(const char *url)
 static void verify(struct reader *reader)
 {
     struct verify_result result;
-    int rc = verify_ledger(reader, NULL, NULL, &result);
+    int rc = verify_ledger(reader, NULL, &result);
     ck_assert_msg(rc == 0, "the ledger cannot be verified (%d): %s", rc, reader_message(reader));
     ck_assert_msg(result.finding == VERIFY_OK, "the ledger is not whole: %s at %s %lld",
                   verify_word(result.finding), result.writer, (long long)result.seq);
