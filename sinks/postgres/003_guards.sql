@@ -58,7 +58,7 @@ ALTER TABLE auditrun.writers ENABLE ALWAYS TRIGGER refuse_step_back;
 
 -- Is who asks the owner, or a member of one of these roles?
 CREATE FUNCTION auditrun.acts_as(VARIADIC roles text[]) RETURNS boolean
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM pg_roles AS o
         WHERE (o.rolname = ANY (roles)
