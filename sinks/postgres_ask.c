@@ -425,6 +425,9 @@ bool postgres_ask_take_error(struct postgres_ask *ask, const PGresult *result)
         return state && (is_class(state, "40") || is_class(state, "55"));
     if (operation->kind != QUESTION_APPEND)
         return false;
+    /* The head is not what the batch follows on: its rows may well be there already. */
+    if (answer->outcome == SINK_CONFLICT)
+        return state && (is_class(state, "22") || is_class(state, "23") || is_class(state, "40"));
     answer->outcome = SINK_NOT_STORED;
     if (state && is_class(state, "23") && is_chain_conflict(result)) {
         answer->outcome = SINK_CONFLICT;
