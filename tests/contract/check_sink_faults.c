@@ -345,7 +345,7 @@ START_TEST(test_deadline_in_commit)
     wait_until_up(&ledger);
     enum sink_outcome second =
         ledger_append(&ledger, &head, &record, 1, LEDGER_DEADLINE_MS).outcome;
-    ck_assert(second == SINK_STORED || second == SINK_CONFLICT || second == SINK_REFUSED);
+    ck_assert(second == SINK_STORED || second == SINK_CONFLICT);
     ck_assert(is_there(&ledger, record));
     ledger_expect_sound(&ledger, 2, 1);
     record_free(record);

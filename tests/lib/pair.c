@@ -11,7 +11,7 @@
 #define WAIT_MS 30000
 #define POLL_MS 20
 
-static const char *const names[PAIR_SERVERS] = {"first", "second"};
+static const char *const names[PAIR_SERVERS] = {"server_one", "server_two"};
 
 static int other(int which)
 {

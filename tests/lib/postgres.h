@@ -47,7 +47,9 @@ const char *postgres_folder(const struct postgres_server *server);
 void postgres_socket(const struct postgres_server *server, char path[POSTGRES_PATH_BYTES]);
 int postgres_port(const struct postgres_server *server);
 
-/* Stops it at once: no client is told, nothing is written back. */
+/* The next three are for the process that started the server: only that one can reap it.
+ *
+ * Stops it at once: no client is told, nothing is written back. */
 void postgres_stop_immediate(struct postgres_server *server);
 /* kill -9 of the postmaster alone: its backends find out by themselves. */
 void postgres_kill(struct postgres_server *server);

@@ -195,11 +195,11 @@ static bool take_commit(struct proxy *proxy, struct link *link)
         link->awaiting = true;
     if (link->act != PROXY_CUT_BEFORE && link->act != PROXY_HOLD_BEFORE)
         return true;
+    count_act(proxy); /* before the client can know */
     if (link->act == PROXY_CUT_BEFORE)
         cut(link);
     else
         link->holding = true;
-    count_act(proxy);
     return false;
 }
 
@@ -261,9 +261,9 @@ static void take_answer(struct proxy *proxy, struct link *link)
     if (link->answered)
         return;
     link->answered = true;
+    count_act(proxy);
     if (link->act == PROXY_CUT_AFTER)
         cut(link);
-    count_act(proxy);
 }
 
 static void read_server(struct proxy *proxy, struct link *link)
@@ -437,12 +437,22 @@ void proxy_retarget(struct proxy *proxy, const char *upstream)
     (void)pthread_mutex_unlock(&proxy->lock);
 }
 
-unsigned proxy_connections(struct proxy *proxy)
+static unsigned read_count(struct proxy *proxy, const unsigned *count)
 {
     (void)pthread_mutex_lock(&proxy->lock);
-    unsigned connections = proxy->connections;
+    unsigned value = *count;
     (void)pthread_mutex_unlock(&proxy->lock);
-    return connections;
+    return value;
+}
+
+unsigned proxy_acted(struct proxy *proxy)
+{
+    return read_count(proxy, &proxy->acted);
+}
+
+unsigned proxy_connections(struct proxy *proxy)
+{
+    return read_count(proxy, &proxy->connections);
 }
 
 void proxy_host(const struct proxy *proxy, char host[PROXY_HOST_BYTES])

@@ -38,6 +38,8 @@ void proxy_set(struct proxy *proxy, enum proxy_act act, unsigned count);
 /* Waits until so many COMMITs have been acted on since the start (for PROXY_CUT_AFTER and
  * PROXY_HOLD_AFTER: the server's answer is there); false when that takes too long. */
 bool proxy_wait(struct proxy *proxy, unsigned count) AR_MUST_CHECK;
+/* How many have been. */
+unsigned proxy_acted(struct proxy *proxy);
 /* What is held goes on. */
 void proxy_release(struct proxy *proxy);
 /* Cuts every connection now. */
