@@ -16,8 +16,8 @@
 #define TITLE_BYTES 64
 
 static const struct verb *const verbs[] = {
-    &verb_run,         &verb_executors,   &verb_status,      &verb_record, &verb_cancel,
-    &verb_ledger_init, &verb_ledger_list, &verb_ledger_show, &verb_verify,
+    &verb_run,         &verb_executors,   &verb_status,      &verb_record,        &verb_cancel,
+    &verb_ledger_init, &verb_ledger_list, &verb_ledger_show, &verb_ledger_keygen, &verb_verify,
 };
 
 static void print_verbs(FILE *stream, const char *group)
@@ -28,7 +28,7 @@ static void print_verbs(FILE *stream, const char *group)
             continue;
         int printed = fprintf(stream, "  %s%s%s", verb->group ? verb->group : "",
                               verb->group ? " " : "", verb->name);
-        (void)fprintf(stream, "%*s%s\n", printed < 18 ? 18 - printed : 1, "", verb->summary);
+        (void)fprintf(stream, "%*s%s\n", printed < 22 ? 22 - printed : 1, "", verb->summary);
     }
 }
 

@@ -38,6 +38,7 @@ extern const struct verb verb_status;
 extern const struct verb verb_ledger_init;
 extern const struct verb verb_ledger_list;
 extern const struct verb verb_ledger_show;
+extern const struct verb verb_ledger_keygen;
 extern const struct verb verb_verify;
 
 #endif

@@ -16,7 +16,7 @@ _auditrun() {
         return
     fi
     if [[ $verb == ledger ]] && ((COMP_CWORD == 2)); then
-        mapfile -t COMPREPLY < <(compgen -W 'init list show --help' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'init list show keygen --help' -- "$current")
         return
     fi
     case $previous in

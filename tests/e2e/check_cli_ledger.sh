@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# The verbs of the command line that look after a ledger, on both stores: keygen, and what it is good
+# for. TAP. Daemons, ledgers and the PostgreSQL server are private ones in a temporary folder that goes
+# away at the end.
+# shellcheck disable=SC2317 # the helpers are called through check, wait_for and trap
+set -u
+
+: "${AUDITRUN_BUILD:?}" "${AUDITRUN_SOURCE:?}"
+auditrun=$AUDITRUN_BUILD/auditrun
+number=0 failures=0 status=0 daemon='' cluster='' pg_bin=''
+folder=$(mktemp -d "${TMPDIR:-/tmp}/check-cli-ledger.XXXXXX") || exit 1
+
+# PostgreSQL refuses to run as root: as root it is started as the user postgres.
+as_postgres() {
+    if ((EUID == 0)); then
+        (cd / && runuser -u postgres -- "$@")
+    else
+        "$@"
+    fi
+}
+
+cleanup() {
+    stop_daemon
+    if [[ -n $cluster ]]; then
+        as_postgres "$pg_bin/pg_ctl" -D "$cluster" -m immediate -w stop >/dev/null 2>&1
+    fi
+    rm -rf "$folder"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+cd "$folder" || exit 1
+
+# wait_for COMMAND...: until it succeeds, 30 s at most.
+wait_for() {
+    local end=$((SECONDS + 30))
+    until "$@"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.05
+    done
+}
+
+# check WHAT CONDITION...: one line of TAP.
+check() {
+    local what=$1
+    shift
+    number=$((number + 1))
+    if "$@"; then
+        echo "ok $number - $what"
+    else
+        failures=$((failures + 1))
+        echo "not ok $number - $what"
+        printf '# exit status %s; %s\n' "$status" "$*"
+        head -n 5 out err 2>/dev/null | sed 's/^/# /'
+    fi
+}
+
+# ends WANTED ARGUMENT...: auditrun with these arguments ends so; its output is in out and err.
+ends() {
+    local wanted=$1
+    shift
+    status=0
+    "$auditrun" "$@" >out 2>err </dev/null || status=$?
+    ((status == wanted))
+}
+
+says() { grep -q -e "$2" "$1"; }
+has() { [[ $(cat "$1") == "$2" ]]; }
+lines() { (($(wc -l <out) == $1)); }
+
+# tells WANTED FILE PATTERN ARGUMENT...: auditrun ends so, and a line of out or err matches.
+tells() {
+    local wanted=$1 file=$2 pattern=$3
+    shift 3
+    ends "$wanted" "$@" && says "$file" "$pattern"
+}
+
+# member NAME [FILE]: of a line of JSON.
+member() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])' "$1" "${2:-out}"
+}
+
+# ---- stores and daemons ---------------------------------------------------------------------------
+
+start_postgres() {
+    pg_bin=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin 2>/dev/null | sort -V | tail -n 1)
+    [[ -n $pg_bin && -x $pg_bin/initdb ]] || return 1
+    mkdir -m 700 "$folder/postgres" || return 1
+    if ((EUID == 0)); then
+        chmod 711 "$folder" && chown postgres "$folder/postgres" || return 1
+    fi
+    as_postgres "$pg_bin/initdb" -D "$folder/postgres/data" -U postgres -A trust -E UTF8 \
+        --locale=C.UTF-8 --no-sync >postgres.log 2>&1 || return 1
+    cluster=$folder/postgres/data
+    as_postgres "$pg_bin/pg_ctl" -D "$cluster" -w -t 60 -l "$folder/postgres/log" start \
+        -o "-c listen_addresses='' -c unix_socket_directories='$folder/postgres'" >>postgres.log 2>&1
+}
+
+# new_database NAME: an empty one; its URL is in url.
+new_database() {
+    as_postgres "$pg_bin/createdb" -h "$folder/postgres" -U postgres "$1" || return 1
+    url="postgres:host=$folder/postgres user=postgres dbname=$1"
+}
+
+sql() { as_postgres "$pg_bin/psql" -h "$folder/postgres" -U postgres -d "$1" -AtX -v ON_ERROR_STOP=1 -c "$2"; }
+
+# configure URL: for daemons; the key is checkpoint.key.
+configure() {
+    cat >auditrun.conf <<END
+[socket]
+path = $folder/auditrun.sock
+[ledger]
+url = $1
+checkpoint_key = $folder/checkpoint.key
+[journal]
+directory = $folder/journal
+[executor namespace]
+program = $AUDITRUN_BUILD/auditrun-executor-namespace
+args = --languages $AUDITRUN_SOURCE/etc/languages.d
+slots = 2
+[client local]
+uid = $(id -u)
+companies = *
+END
+}
+
+start_daemon() {
+    mkdir -p journal
+    "$AUDITRUN_BUILD/auditrund" --config auditrun.conf --foreground >daemon.log 2>&1 </dev/null &
+    daemon=$!
+    wait_for "$auditrun" status >/dev/null 2>&1
+}
+
+stop_daemon() {
+    [[ -n $daemon ]] || return 0
+    kill -TERM "$daemon" 2>/dev/null
+    wait "$daemon"
+    daemon=''
+}
+
+unset AUDITRUN_SOCKET
+export AUDITRUN_CONFIG=$folder/auditrun.conf
+export AUDITRUN_COMPANY=acme AUDITRUN_ACTOR=ana AUDITRUN_PURPOSE=test
+
+# ---- keygen ---------------------------------------------------------------------------------------
+
+check 'a key is made, and where to put it is told' \
+    tells 0 out "^checkpoint_key = $folder/checkpoint.key\$" ledger keygen checkpoint.key
+check 'only its owner can read it' has <(stat -c %a checkpoint.key) 600
+check 'the public half is beside it' says checkpoint.key.pub 'BEGIN PUBLIC KEY'
+key_id=$(sed -n 's/^key id *//p' out)
+check 'the key id is the SHA-256 of the public key' has \
+    <(openssl pkey -pubin -in checkpoint.key.pub -outform DER | tail -c 32 | sha256sum | cut -c 1-64) "$key_id"
+cp checkpoint.key before
+check 'it is never written over: 74' tells 74 err 'never written over' ledger keygen checkpoint.key
+check 'and is as it was' cmp -s checkpoint.key before
+check 'a folder is no file: 64' ends 64 ledger keygen folder/
+: >half.pub
+check 'a public half that is there: 74' tells 74 err 'half.pub' ledger keygen half
+check 'and no private half then' test ! -e half
+check 'a folder that is not there: 74' tells 74 err 'No such file' ledger keygen nowhere/key
+check 'as JSON' ends 0 ledger keygen --json second.key
+check 'with the paths' has <(member public_key) "$folder/second.key.pub"
+check 'no file: 64' ends 64 ledger keygen
+check 'two files: 64' ends 64 ledger keygen a b
+check 'keygen has help with examples' tells 0 out '^Examples' ledger keygen --help
+
+# ---- the end --------------------------------------------------------------------------------------
+
+echo "1..$number"
+exit $((failures > 0))
