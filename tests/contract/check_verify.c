@@ -2,8 +2,7 @@
  * check_verify.c - whoever changes a ledger behind its back is found out, at the first row that is
  * wrong. The same tests on SQLite and PostgreSQL.
  */
-#include "sinks/verify.h"
-#include "tests/lib/ledger.h"
+#include "tests/lib/history.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -24,21 +23,6 @@ static void stop_server(void)
     server = NULL;
 }
 
-/* A statement with the writer in each place of "%s". */
-static void tamper(const struct ledger *ledger, const char *sql, const char *writer)
-{
-    char *made = NULL;
-    size_t length;
-    FILE *stream = open_memstream(&made, &length);
-    ck_assert_ptr_nonnull(stream);
-    for (const char *place; (place = strstr(sql, "%s")); sql = place + 2)
-        (void)fprintf(stream, "%.*s%s", (int)(place - sql), sql, writer);
-    (void)fputs(sql, stream);
-    ck_assert_int_eq(fclose(stream), 0);
-    ck_assert_msg(ledger_tamper(ledger, made), "%s", made);
-    free(made);
-}
-
 /* ---- verify --------------------------------------------------------------------------------- */
 
 START_TEST(test_verify_of_nothing)
@@ -50,95 +34,142 @@ START_TEST(test_verify_of_nothing)
 }
 END_TEST
 
+struct column_change {
+    const char *column, *sqlite, *postgres; /* postgres NULL: the same */
+};
+
+static const struct column_change run_changes[] = {
+    {"run_id", "'1' || substr(run_id, 2)", "overlay(run_id::text placing '1' from 1)::uuid"},
+    {"schema_version", "schema_version + 1", NULL},
+    {"company", "company || ' '", NULL},
+    {"actor", "''", NULL},
+    {"purpose", "upper(purpose)", NULL},
+    {"client_name", "NULL", NULL},
+    {"client_name", "''", NULL},
+    {"client_uid", "client_uid + 1", NULL},
+    {"client_gid", "-client_gid", NULL},
+    {"client_pid", "0", NULL},
+    {"language", "'Python'", NULL},
+    {"code_sha256", "row_hash", NULL},
+    {"code_bytes", "code_bytes + 1", NULL},
+    {"\"grant\"", "'{}'", NULL},
+    {"provider", "NULL", NULL},
+    {"provider_version", "''", NULL},
+    {"envelope_sha256", "NULL", NULL},
+    {"status", "'failed', reason = 'exit_nonzero'", NULL},
+    {"denials", "'[ ]'", NULL},
+    {"exit_code", "NULL", NULL},
+    {"signal", "0", NULL},
+    {"usage", "'{}'", NULL},
+    {"trace_id", "substr(row_hash, 1, 32)", "substr(encode(row_hash, 'hex'), 1, 32)"},
+    {"received_at", "replace(received_at, '6', '7')", "received_at + interval '1 microsecond'"},
+    {"started_at", "NULL", NULL},
+    {"finished_at", "received_at", NULL},
+    {"recorded_at", "received_at", "recorded_at - interval '1 microsecond'"},
+    {"late", "1 - late", "NOT late"},
+    {"prev_hash", "row_hash", NULL},
+    {"row_hash", "prev_hash", NULL},
+};
+
+static const struct column_change event_changes[] = {
+    {"event_id", "'1' || substr(event_id, 2)", "overlay(event_id::text placing '1' from 1)::uuid"},
+    {"schema_version", "schema_version + 1", NULL},
+    {"kind", "'switched'", NULL},
+    {"detail", "'{}'", NULL},
+    {"detail", "replace(detail, ':', ': ')", "replace(detail::text, ':', ': ')::json"},
+    {"happened_at", "replace(happened_at, '6Z', '7Z')", "happened_at + interval '1 microsecond'"},
+    {"recorded_at", "happened_at", "recorded_at - interval '1 microsecond'"},
+    {"late", "1 - late", "NOT late"},
+    {"prev_hash", "row_hash", NULL},
+    {"row_hash", "prev_hash", NULL},
+};
+
+/* Makes each change to this row of chain 1, one after the other. */
+static void expect_altered(const struct ledger *ledger, const char *table, int64_t seq,
+                           const char *writer, const struct column_change *changes, size_t count)
+{
+    char sql[512], restore[512];
+    (void)snprintf(sql, sizeof(sql), "CREATE TABLE kept_%s AS SELECT * FROM %s", table, table);
+    (void)snprintf(restore, sizeof(restore), "DELETE FROM %s; INSERT INTO %s SELECT * FROM kept_%s",
+                   table, table, table);
+    ck_assert(ledger_tamper(ledger, sql));
+    for (size_t i = 0; i < count; i++) {
+        const char *value = ledger->kind == LEDGER_POSTGRES && changes[i].postgres
+                                ? changes[i].postgres
+                                : changes[i].sqlite;
+        (void)snprintf(sql, sizeof(sql), "UPDATE %s SET %s = %s WHERE writer = '%s' AND seq = %d",
+                       table, changes[i].column, value, writer, (int)seq);
+        ck_assert_msg(ledger_tamper(ledger, sql), "%s", sql);
+        struct verify_result result = history_verify(ledger, NULL);
+        ck_assert_msg(result.finding == VERIFY_ALTERED, "%s: %s", changes[i].column,
+                      verify_word(result.finding));
+        ck_assert_int_eq(result.seq, seq);
+        ck_assert_str_eq(result.writer, writer);
+        ck_assert_msg(ledger_tamper(ledger, restore), "%s", restore);
+    }
+}
+
 /* The smallest change of each column turns both, C and SQL, red at that row. */
 START_TEST(test_verify_names_an_altered_column)
 {
-    static const struct {
-        const char *column, *sqlite, *postgres;
-    } changes[] = {
-        {"run_id", "'1' || substr(run_id, 2)", "overlay(run_id::text placing '1' from 1)::uuid"},
-        {"schema_version", "schema_version + 1", "schema_version + 1"},
-        {"company", "company || ' '", "company || ' '"},
-        {"actor", "''", "''"},
-        {"purpose", "upper(purpose)", "upper(purpose)"},
-        {"client_name", "NULL", "NULL"},
-        {"client_uid", "client_uid + 1", "client_uid + 1"},
-        {"client_gid", "-client_gid", "-client_gid"},
-        {"client_pid", "0", "0"},
-        {"language", "'Python'", "'Python'"},
-        {"code_sha256", "row_hash", "row_hash"},
-        {"code_bytes", "code_bytes + 1", "code_bytes + 1"},
-        {"\"grant\"", "'{}'", "'{}'"},
-        {"provider", "NULL", "NULL"},
-        {"provider_version", "''", "''"},
-        {"envelope_sha256", "NULL", "NULL"},
-        {"status", "'failed', reason = 'exit_nonzero'", "'failed', reason = 'exit_nonzero'"},
-        {"denials", "'[ ]'", "'[ ]'"},
-        {"exit_code", "NULL", "NULL"},
-        {"signal", "0", "0"},
-        {"usage", "'{}'", "'{}'"},
-        {"trace_id", "substr(row_hash, 1, 32)", "substr(row_hash, 1, 32)"},
-        {"received_at", "replace(received_at, '6', '7')", "received_at + interval '1 microsecond'"},
-        {"started_at", "NULL", "NULL"},
-        {"finished_at", "received_at", "received_at"},
-        {"recorded_at", "received_at", "recorded_at - interval '1 microsecond'"},
-        {"late", "1 - late", "NOT late"},
-        {"prev_hash", "row_hash", "row_hash"},
-        {"row_hash", "prev_hash", "prev_hash"},
-    };
     struct ledger ledger;
     struct records_chain chains[2];
-    ledger_begin_with_rows(&ledger, (enum ledger_kind)_i, server, chains);
-    ck_assert(ledger_tamper(&ledger, "CREATE TABLE kept AS SELECT * FROM runs"));
-    for (size_t i = 0; i < AR_COUNT(changes); i++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof(sql), "UPDATE runs SET %s = %s WHERE writer = '%s' AND seq = 4",
-                       changes[i].column,
-                       _i == LEDGER_SQLITE ? changes[i].sqlite : changes[i].postgres,
-                       chains[1].writer);
-        ck_assert_msg(ledger_tamper(&ledger, sql), "%s", sql);
-        struct verify_result result = ledger_verify(&ledger);
-        ck_assert_msg(result.finding == VERIFY_ALTERED, "%s: %s", changes[i].column,
-                      verify_word(result.finding));
-        ck_assert_int_eq(result.seq, 4);
-        ck_assert_str_eq(result.writer, chains[1].writer);
-        ledger_expect_sql_hash(&ledger, "1");
-        ck_assert(ledger_tamper(&ledger, "DELETE FROM runs; INSERT INTO runs SELECT * FROM kept"));
-    }
-    ledger_expect_sound(&ledger, 2 * LEDGER_ROWS, 2);
-    ledger_expect_sql_hash(&ledger, "0");
+    history_begin(&ledger, (enum ledger_kind)_i, server, chains);
+    expect_altered(&ledger, "runs", 5, chains[1].writer, run_changes, AR_COUNT(run_changes));
+    expect_altered(&ledger, "events", 4, chains[1].writer, event_changes, AR_COUNT(event_changes));
+    struct verify_result result = history_verify(&ledger, NULL);
+    ck_assert_int_eq(result.finding, VERIFY_OK);
+    ck_assert_int_eq(result.rows, 2 * HISTORY_ROWS);
+    ck_assert_int_eq(result.writers, 2);
     ledger_end(&ledger);
 }
 END_TEST
 
 static const struct change {
-    const char *sql; /* with the writer twice at most */
+    const char *sql; /* with the writer in each place of "%s" */
     enum verify_finding finding;
     size_t chain;
     int64_t seq;
 } dropped_and_moved[] = {
-    {"DELETE FROM runs WHERE writer = '%s' AND seq = 1", VERIFY_MISSING, 0, 1},
+    {"DELETE FROM events WHERE writer = '%s' AND seq = 1", VERIFY_MISSING, 0, 1},
+    {"DELETE FROM events WHERE writer = '%s' AND seq = 4", VERIFY_MISSING, 1, 4},
     {"DELETE FROM runs WHERE writer = '%s' AND seq = 5", VERIFY_MISSING, 1, 5},
-    {"DELETE FROM runs WHERE writer = '%s' AND seq = 10", VERIFY_HEAD, 0, 10},
-    {"DELETE FROM runs WHERE writer = '%s' AND seq > 7", VERIFY_HEAD, 1, 8},
-    {"DELETE FROM runs WHERE writer = '%s'", VERIFY_HEAD, 0, 1},
+    {"DELETE FROM events WHERE writer = '%s'", VERIFY_MISSING, 1, 1},
+    {"DELETE FROM runs WHERE writer = '%s'", VERIFY_MISSING, 1, 2},
+    {"DELETE FROM events WHERE writer = '%s' AND seq = 10", VERIFY_HEAD, 0, 10},
+    {"DELETE FROM runs WHERE writer = '%s' AND seq > 7;"
+     "DELETE FROM events WHERE writer = '%s' AND seq > 7",
+     VERIFY_HEAD, 1, 8},
+    {"DELETE FROM runs WHERE writer = '%s'; DELETE FROM events WHERE writer = '%s'", VERIFY_HEAD, 0,
+     1},
     {"DELETE FROM writers WHERE writer = '%s'", VERIFY_HEAD, 1, 1},
-    {"DELETE FROM runs WHERE writer = '%s'; DELETE FROM writers WHERE writer <> '%s'", VERIFY_HEAD,
-     0, 1},
+    {"DELETE FROM runs WHERE writer = '%s'; DELETE FROM events WHERE writer = '%s';"
+     "DELETE FROM writers WHERE writer <> '%s'",
+     VERIFY_HEAD, 0, 1},
     /* Two rows change places. */
     {"UPDATE runs SET seq = 11 - seq + 1000 WHERE writer = '%s' AND seq IN (5, 6);"
      "UPDATE runs SET seq = seq - 1000 WHERE writer = '%s' AND seq > 1000",
      VERIFY_ALTERED, 0, 5},
+    /* A run and an event do. */
+    {"UPDATE runs SET seq = 4 WHERE writer = '%s' AND seq = 5;"
+     "UPDATE events SET seq = 5 WHERE writer = '%s' AND seq = 4",
+     VERIFY_ALTERED, 1, 4},
     /* A head that steps back hides nothing. */
     {"UPDATE writers SET seq = 7, hash = (SELECT row_hash FROM runs AS r WHERE "
      "r.writer = writers.writer AND r.seq = 7) WHERE writer = '%s'",
      VERIFY_HEAD, 1, 8},
+    {"UPDATE writers SET seq = 1, hash = (SELECT row_hash FROM events AS r WHERE "
+     "r.writer = writers.writer AND r.seq = 1) WHERE writer = '%s'",
+     VERIFY_HEAD, 1, 2},
     {"UPDATE writers SET hash = (SELECT prev_hash FROM runs AS r WHERE r.writer = writers.writer "
      "AND r.seq = 7) WHERE writer = '%s'",
      VERIFY_HEAD, 0, 10},
-    /* The first five rows are gone, and the rest is numbered anew. */
-    {"DELETE FROM runs WHERE writer = '%s' AND seq <= 5;"
-     "UPDATE runs SET seq = seq - 5 WHERE writer = '%s'",
+    {"UPDATE writers SET seq = 11 WHERE writer = '%s'", VERIFY_HEAD, 0, 11},
+    /* The first three rows are gone, and the rest is numbered anew. */
+    {"DELETE FROM runs WHERE writer = '%s' AND seq <= 3;"
+     "DELETE FROM events WHERE writer = '%s' AND seq <= 3;"
+     "UPDATE runs SET seq = seq - 3 WHERE writer = '%s';"
+     "UPDATE events SET seq = seq - 3 WHERE writer = '%s'",
      VERIFY_ALTERED, 1, 1},
 };
 
@@ -147,12 +178,23 @@ START_TEST(test_verify_names_what_was_dropped_or_moved)
     const struct change *change = &dropped_and_moved[(size_t)_i / 2];
     struct ledger ledger;
     struct records_chain chains[2];
-    ledger_begin_with_rows(&ledger, _i % 2 ? LEDGER_POSTGRES : LEDGER_SQLITE, server, chains);
-    tamper(&ledger, change->sql, chains[change->chain].writer);
-    ledger_expect_finding(&ledger, change->finding, chains[change->chain].writer, change->seq);
+    history_begin(&ledger, _i % 2 ? LEDGER_POSTGRES : LEDGER_SQLITE, server, chains);
+    history_tamper(&ledger, change->sql, chains[change->chain].writer);
+    history_expect(&ledger, NULL, change->finding, chains[change->chain].writer, change->seq);
     ledger_end(&ledger);
 }
 END_TEST
+
+/* Around a digest in hex, as the store wants it. */
+static const char *as_digest(const struct ledger *ledger)
+{
+    return ledger->kind == LEDGER_POSTGRES ? "decode(" : "";
+}
+
+static const char *digest_end(const struct ledger *ledger)
+{
+    return ledger->kind == LEDGER_POSTGRES ? ", 'hex')" : "";
+}
 
 /* Somebody with the code seals rows of his own: each is right by itself, the chain is not. */
 START_TEST(test_verify_names_inserted_rows)
@@ -172,10 +214,10 @@ START_TEST(test_verify_names_inserted_rows)
     /* The rows stay, the head is that of before: what a bare INSERT would leave. */
     char sql[512];
     (void)snprintf(sql, sizeof(sql),
-                   "UPDATE writers SET seq = %" PRId64 ", hash = '%s' WHERE writer = '%s'",
-                   head.seq, head.hash, chains[0].writer);
+                   "UPDATE writers SET seq = %" PRId64 ", hash = %s'%s'%s WHERE writer = '%s'",
+                   head.seq, as_digest(&ledger), head.hash, digest_end(&ledger), chains[0].writer);
     ck_assert(ledger_tamper(&ledger, sql));
-    ledger_expect_finding(&ledger, VERIFY_HEAD, chains[0].writer, LEDGER_ROWS + 1);
+    history_expect(&ledger, NULL, VERIFY_HEAD, chains[0].writer, LEDGER_ROWS + 1);
     records_free(records, 2);
     ledger_end(&ledger);
 }
@@ -206,64 +248,103 @@ START_TEST(test_verify_names_a_replaced_row)
         record_seal(record, forged.writer, 4, before, record->recorded_at, record->late), 0);
     char sql[512];
     (void)snprintf(sql, sizeof(sql),
-                   "UPDATE runs SET purpose = 'another purpose', row_hash = '%s' "
+                   "UPDATE runs SET purpose = 'another purpose', row_hash = %s'%s'%s "
                    "WHERE writer = '%s' AND seq = 4",
-                   record->row_hash, forged.writer);
+                   as_digest(&ledger), record->row_hash, digest_end(&ledger), forged.writer);
     ck_assert(ledger_tamper(&ledger, sql));
     ledger_expect_sql_hash(&ledger, "0");
-    ledger_expect_finding(&ledger, VERIFY_UNLINKED, forged.writer, 5);
+    history_expect(&ledger, NULL, VERIFY_UNLINKED, forged.writer, 5);
     record_free(record);
     ledger_end(&ledger);
 }
 END_TEST
 
+/* An event at the place of a run, and in PostgreSQL, which does not keep (writer, seq) of the runs
+ * unique, a run at the place of another. Which of the two comes first is left to the store. */
 START_TEST(test_verify_names_a_repeated_seq)
 {
+    static const char *const both[] = {
+        "UPDATE events SET seq = 9 WHERE writer = '%s' AND seq = 10",
+        "CREATE TABLE one AS SELECT * FROM runs WHERE writer = '%s' AND seq = 9;"
+        "UPDATE one SET run_id = overlay(run_id::text placing '1' from 1)::uuid;"
+        "INSERT INTO runs SELECT * FROM one",
+    };
+    for (size_t i = 0; i < (_i == LEDGER_POSTGRES ? 2 : 1); i++) {
+        struct ledger ledger;
+        struct records_chain chains[2];
+        history_begin(&ledger, (enum ledger_kind)_i, server, chains);
+        history_tamper(&ledger, both[i], chains[1].writer);
+        struct verify_result result = ledger_verify(&ledger);
+        ck_assert(result.finding == VERIFY_REPEATED || result.finding == VERIFY_ALTERED);
+        ck_assert_str_eq(result.writer, chains[1].writer);
+        ck_assert_int_eq(result.seq, 9);
+        ledger_end(&ledger);
+    }
+}
+END_TEST
+
+static void expect_unreadable(const struct ledger *ledger, const char *table, int64_t seq,
+                              const char *writer, const char *const *changes, size_t count)
+{
+    char sql[512], restore[512];
+    (void)snprintf(sql, sizeof(sql), "CREATE TABLE kept_%s AS SELECT * FROM %s", table, table);
+    (void)snprintf(restore, sizeof(restore), "DELETE FROM %s; INSERT INTO %s SELECT * FROM kept_%s",
+                   table, table, table);
+    ck_assert(ledger_tamper(ledger, sql));
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(sql, sizeof(sql), "UPDATE %s SET %s WHERE writer = '%s' AND seq = %d", table,
+                       changes[i], writer, (int)seq);
+        ck_assert_msg(ledger_tamper(ledger, sql), "%s", sql);
+        struct verify_result result = history_verify(ledger, NULL);
+        ck_assert_msg(result.finding == VERIFY_UNREADABLE, "%s: %s", sql,
+                      verify_word(result.finding));
+        ck_assert_str_eq(result.writer, writer);
+        ck_assert_int_eq(result.seq, seq);
+        ck_assert_msg(ledger_tamper(ledger, restore), "%s", restore);
+    }
+}
+
+START_TEST(test_verify_names_an_unreadable_row)
+{
+    static const char *const runs_of_sqlite[] = {
+        "client_uid = 'root'",      "client_uid = 1.5",
+        "company = x'616263'",      "received_at = 'soon'",
+        "\"grant\" = 'nothing'",    "exit_code = -9223372036854775807 - 1",
+        "company = 'a' || char(0)", "row_hash = upper(row_hash)",
+        "received_at = 1769860800", "purpose = CAST(x'ff' AS TEXT)"};
+    static const char *const runs_of_postgres[] = {
+        "received_at = 'infinity'", "received_at = '0044-03-15 12:00 BC'",
+        "exit_code = -9223372036854775807 - 1", "company = E'two\\nlines'", "\"grant\" = '[]'"};
+    static const char *const events_of_sqlite[] = {"detail = '[]'", "happened_at = ''",
+                                                   "prev_hash = upper(row_hash)"};
+    static const char *const events_of_postgres[] = {"detail = '[]'", "happened_at = '-infinity'"};
+    bool is_sqlite = _i == LEDGER_SQLITE;
     struct ledger ledger;
     struct records_chain chains[2];
-    if (_i != LEDGER_POSTGRES) /* SQLite cannot drop the constraint of a table */
-        return;
-    ledger_begin_with_rows(&ledger, (enum ledger_kind)_i, server, chains);
-    tamper(&ledger,
-           "ALTER TABLE runs DROP CONSTRAINT runs_writer_seq_key;"
-           "CREATE TABLE one AS SELECT * FROM runs WHERE writer = '%s' AND seq = 3;"
-           "UPDATE one SET run_id = overlay(run_id::text placing '1' from 1)::uuid;"
-           "INSERT INTO runs SELECT * FROM one",
-           chains[1].writer);
-    struct verify_result result = ledger_verify(&ledger);
-    ck_assert(result.finding == VERIFY_REPEATED || result.finding == VERIFY_ALTERED);
-    ck_assert_int_eq(result.seq, 3);
+    history_begin(&ledger, (enum ledger_kind)_i, server, chains);
+    expect_unreadable(&ledger, "runs", 6, chains[1].writer,
+                      is_sqlite ? runs_of_sqlite : runs_of_postgres,
+                      is_sqlite ? AR_COUNT(runs_of_sqlite) : AR_COUNT(runs_of_postgres));
+    expect_unreadable(&ledger, "events", 4, chains[0].writer,
+                      is_sqlite ? events_of_sqlite : events_of_postgres,
+                      is_sqlite ? AR_COUNT(events_of_sqlite) : AR_COUNT(events_of_postgres));
     ledger_end(&ledger);
 }
 END_TEST
 
-START_TEST(test_verify_names_an_unreadable_row)
+START_TEST(test_verify_of_one_writer)
 {
-    static const char *const of_sqlite[] = {
-        "client_uid = 'root'",      "client_uid = 1.5",
-        "company = x'616263'",      "received_at = 'soon'",
-        "\"grant\" = 'nothing'",    "exit_code = -9223372036854775807 - 1",
-        "company = 'a' || char(0)", "row_hash = upper(row_hash)"};
-    static const char *const of_postgres[] = {
-        "received_at = 'infinity'", "received_at = '0044-03-15 12:00 BC'",
-        "exit_code = -9223372036854775807 - 1", "company = E'two\\nlines'", "\"grant\" = '[]'"};
     struct ledger ledger;
     struct records_chain chains[2];
-    size_t count = _i == LEDGER_SQLITE ? AR_COUNT(of_sqlite) : AR_COUNT(of_postgres);
-    ledger_begin_with_rows(&ledger, (enum ledger_kind)_i, server, chains);
-    ck_assert(ledger_tamper(&ledger, "CREATE TABLE kept AS SELECT * FROM runs"));
-    for (size_t i = 0; i < count; i++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof(sql), "UPDATE runs SET %s WHERE writer = '%s' AND seq = 6",
-                       _i == LEDGER_SQLITE ? of_sqlite[i] : of_postgres[i], chains[1].writer);
-        ck_assert_msg(ledger_tamper(&ledger, sql), "%s", sql);
-        struct verify_result result = ledger_verify(&ledger);
-        ck_assert_msg(result.finding == VERIFY_UNREADABLE, "%s: %s", sql,
-                      verify_word(result.finding));
-        ck_assert_str_eq(result.writer, chains[1].writer);
-        ck_assert_int_eq(result.seq, 6);
-        ck_assert(ledger_tamper(&ledger, "DELETE FROM runs; INSERT INTO runs SELECT * FROM kept"));
-    }
+    history_begin(&ledger, (enum ledger_kind)_i, server, chains);
+    history_tamper(&ledger, "DELETE FROM runs WHERE writer = '%s' AND seq = 3", chains[0].writer);
+    const struct verify_options first = {.writer = chains[0].writer},
+                                second = {.writer = chains[1].writer};
+    history_expect(&ledger, &first, VERIFY_MISSING, chains[0].writer, 3);
+    struct verify_result result = history_verify(&ledger, &second);
+    ck_assert_int_eq(result.finding, VERIFY_OK);
+    ck_assert_int_eq(result.rows, HISTORY_ROWS);
+    ck_assert_int_eq(result.writers, 1);
     ledger_end(&ledger);
 }
 END_TEST
@@ -302,7 +383,7 @@ static void add_tests(TCase *tcase)
         &test_verify_of_nothing,           &test_verify_names_an_altered_column,
         &test_verify_names_inserted_rows,  &test_verify_names_a_replaced_row,
         &test_verify_names_a_repeated_seq, &test_verify_names_an_unreadable_row,
-        &test_verify_reports_progress};
+        &test_verify_of_one_writer,        &test_verify_reports_progress};
     tcase_add_unchecked_fixture(tcase, start_server, stop_server);
     tcase_set_timeout(tcase, 300);
     for (size_t i = 0; i < AR_COUNT(both); i++)
