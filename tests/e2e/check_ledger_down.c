@@ -15,7 +15,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 
 #define WAIT_MS 20000
@@ -271,55 +270,6 @@ START_TEST(runs_can_be_kept_while_it_is_down)
 }
 END_TEST
 
-/* ---- the journal's disk ------------------------------------------------------------------------- */
-
-/* Fills a file up to the last byte of its file system. */
-static void fill(const char *path)
-{
-    char block[512] = {0};
-    AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fd, 0);
-    while (write(fd, block, sizeof block) > 0)
-        ;
-    ck_assert_int_eq(errno, ENOSPC);
-}
-
-/* Without a durable intent no code runs; the refusal itself is recorded. */
-START_TEST(a_journal_whose_disk_is_full)
-{
-    AR_AUTO_FREE char *config = fake_config(well, 2, NULL);
-    struct daemon_options options = {.config = config};
-    struct daemon *daemon = daemon_prepare(&options);
-    if (mount("tmpfs", daemon_journal(daemon), "tmpfs", 0, "size=64k") != 0) {
-        (void)fprintf(stderr, "SKIPPED: no file system can be mounted here\n");
-    } else {
-        daemon_start_again(daemon);
-        struct client *client = daemon_connect(daemon);
-        AR_AUTO_FREE char *filler = daemon_path(daemon, "journal/filler");
-        fake_expect(daemon, client, "well", "print x", NULL, "succeeded", "exit_zero");
-        fill(filler);
-        bool was_refused = false; /* what is left of the file's last page may take some more */
-        for (int i = 0; i < 20 && !was_refused; i++) {
-            AR_AUTO_JSON json_t *result = fake_run(client, "well", "print dispatched", NULL);
-            const char *status = json_string_value(json_object_get(result, "status"));
-            was_refused = strcmp(status, "refused") == 0;
-            rows_expect_result(daemon_ledger(daemon), result);
-            if (was_refused)
-                ck_assert_str_eq(
-                    json_string_value(json_object_get(json_object_get(result, "stdout"), "text")),
-                    "");
-        }
-        ck_assert(was_refused);
-        ck_assert_int_eq(unlink(filler), 0);
-        fake_expect(daemon, client, "well", "print x", NULL, "succeeded", "exit_zero");
-        client_disconnect(client);
-        ck_assert_int_eq(daemon_terminate(daemon), 0);
-        ck_assert_int_eq(umount(daemon_journal(daemon)), 0);
-    }
-    daemon_free(daemon);
-}
-END_TEST
-
 /* ---- main --------------------------------------------------------------------------------------- */
 
 int main(void)
@@ -333,7 +283,5 @@ int main(void)
     tcase_add_test(sqlite, a_ledger_file_that_is_moved_away);
     tcase_add_test(sqlite, a_ledger_file_that_is_locked);
     tcase_add_test(sqlite, runs_can_be_kept_while_it_is_down);
-    TCase *journal = e2e_case(suite, "journal");
-    tcase_add_test(journal, a_journal_whose_disk_is_full);
     return e2e_run(suite);
 }
