@@ -31,12 +31,20 @@ struct store_options {
 /* What to say to a URL of no known form. */
 extern const char store_url_forms[];
 
+/* Brings the ledger to this version and tells what was done. partition_width: "day", "week", "month" or
+ * NULL; may_make: an absent ledger is made, else refused. Returns an exit code. */
+int store_make_ready(const struct store_options *options, const char *partition_width,
+                     bool may_make) AR_MUST_CHECK;
+
 /* The URL to use. 0 with *url malloc'd, or an exit code after the complaint. */
 int store_url(const struct store_options *options, char **url) AR_MUST_CHECK;
 
 /* The ledger, opened for reading. 0 with *out owned (reader_close), or an exit code after the
  * complaint. */
 int store_open(const struct store_options *options, struct reader **out) AR_MUST_CHECK;
+
+/* A failure of the store, in its own words (escaped here). Returns the exit code. */
+int store_says(const char *what, const char *message);
 
 /* The complaint for a result of reader_query(), reader_next() and the like that is not fine.
  * Returns the exit code. */

@@ -36,6 +36,8 @@ extern const struct verb verb_record;
 extern const struct verb verb_executors;
 extern const struct verb verb_status;
 extern const struct verb verb_ledger_init;
+extern const struct verb verb_ledger_migrate;
+extern const struct verb verb_ledger_status;
 extern const struct verb verb_ledger_list;
 extern const struct verb verb_ledger_show;
 extern const struct verb verb_ledger_keygen;

@@ -4,65 +4,53 @@
 #include "cli/exit_code.h"
 #include "cli/message.h"
 #include "cli/store.h"
-#include "cli/terminal.h"
 #include "cli/verb.h"
-#include "sinks/schema.h"
 
 #include <string.h>
 
 static const char help[] =
     "usage: auditrun ledger init [OPTIONS]\n"
     "\n"
-    "Makes the store ready: tables, indexes, and the triggers that refuse changes. Brings an "
-    "older\n"
-    "ledger to this version. It may be run again: what is there stays.\n"
-    "\n" STORE_OPTION_HELP "  --json               print what was done as one line of JSON\n"
+    "Makes the store ready: tables, indexes, and the triggers that refuse changes; on PostgreSQL "
+    "also\n"
+    "roles, partitions, and event triggers, as far as the user may make them: what is missing is\n"
+    "told. Brings an older ledger to this version. It may be run again: what is there stays.\n"
+    "\n"
+    "  --partitions WIDTH   on PostgreSQL: a partition of the runs for each day, week or month; "
+    "week\n"
+    "                       in a new ledger. Given again, it is for partitions that are yet to be "
+    "made\n" STORE_OPTION_HELP "  --json               print what was done as one line of JSON\n"
     "\n"
     "Exit code: 0; 2 the store refused or failed; 64 usage; 78 bad configuration.\n"
     "\n"
     "Examples\n"
     "  auditrun ledger init\n"
     "  auditrun ledger init --ledger sqlite:/var/lib/auditrun/ledger.db\n"
-    "  auditrun ledger init --ledger 'postgres:host=/run/postgresql dbname=audit'\n";
+    "  auditrun ledger init --partitions month --ledger 'postgres:host=/run/postgresql "
+    "dbname=audit'\n";
 
-static const struct option_row rows[] = {STORE_OPTION_ROWS};
+struct given {
+    struct store_options store; /* first */
+    const char *width;
+};
 
-static int init(const struct store_options *options)
+static const struct option_row rows[] = {
+    STORE_OPTION_ROWS,
+    {"partitions", OPTION_TEXT, offsetof(struct given, width)},
+};
+
+static int act(const char *title, void *target, const struct options_rest *rest)
 {
-    char message[SCHEMA_MESSAGE_BYTES] = "";
-    AR_AUTO_FREE char *url = NULL;
-    int applied = 0;
-    int code = store_url(options, &url);
-    if (code != EXIT_CODE_OK)
-        return code;
-    int rc = schema_init(url, &applied, message);
-    if (rc < 0)
-        return message_failure(rc, "cannot make the ledger ready");
-    if (rc == 2)
-        return message_error(EXIT_CODE_USAGE, "%s", store_url_forms);
-    if (rc != 0) {
-        AR_AUTO_FREE char *escaped = terminal_escape(message, strlen(message));
-        return message_error(EXIT_CODE_STORE, "cannot make the ledger ready: %s",
-                             escaped ? escaped : "");
-    }
-    if (options->json)
-        (void)printf("{\"applied\":%d}\n", applied);
-    else if (applied == 0)
-        (void)puts("the ledger was ready already");
-    else
-        (void)printf("the ledger is ready (%d migration%s applied)\n", applied,
-                     applied == 1 ? "" : "s");
-    return EXIT_CODE_OK;
-}
-
-static int act(const char *title, void *options, const struct options_rest *rest)
-{
-    (void)title;
+    const struct given *given = target;
+    const char *width = given->width;
     (void)rest;
-    return init(options);
+    if (width && strcmp(width, "day") != 0 && strcmp(width, "week") != 0 &&
+        strcmp(width, "month") != 0)
+        return message_usage(title, "--partitions takes day, week or month");
+    return store_make_ready(&given->store, width, true);
 }
 
-static const struct store_options defaults;
+static const struct given defaults;
 
 const struct verb verb_ledger_init = {
     .group = "ledger",

@@ -16,10 +16,11 @@ _auditrun() {
         return
     fi
     if [[ $verb == ledger ]] && ((COMP_CWORD == 2)); then
-        mapfile -t COMPREPLY < <(compgen -W 'init list show keygen --help' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show keygen --help' -- "$current")
         return
     fi
     case $previous in
+    --partitions) words='day week month' ;;
     --network) words='none allowlist open' ;;
     --language) words='python javascript bash perl lua ruby c' ;;
     --status)

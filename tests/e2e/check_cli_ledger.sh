@@ -74,6 +74,8 @@ tells() {
     ends "$wanted" "$@" && says "$file" "$pattern"
 }
 
+fails() { ! "$@"; }
+
 # member NAME [FILE]: of a line of JSON.
 member() {
     python3 -c 'import json, sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])' "$1" "${2:-out}"
@@ -163,6 +165,62 @@ check 'with the paths' has <(member public_key) "$folder/second.key.pub"
 check 'no file: 64' ends 64 ledger keygen
 check 'two files: 64' ends 64 ledger keygen a b
 check 'keygen has help with examples' tells 0 out '^Examples' ledger keygen --help
+
+# ---- init, migrate, status ------------------------------------------------------------------------
+
+# member_is NAME WANTED: of the line of JSON in out.
+member_is() { [[ $(member "$1") == "$2" ]]; }
+
+# ready URL: the verbs that need no rows, on an empty store.
+ready() {
+    configure "$1"
+    check "$2: migrate refuses a ledger that is not there: 2" ends 2 ledger migrate
+    check "$2: init makes it" tells 0 out 'is ready (' ledger init
+    check "$2: and again, without harm" tells 0 out already ledger init
+    check "$2: migrate finds nothing to do" tells 0 out already ledger migrate
+    check "$2: status is good" tells 0 out 'to do  *nothing' ledger status
+    check "$2: and as JSON" ends 0 ledger status --json
+    check "$2: with nothing to do" member_is todo '[]'
+    check "$2: and no chains" member_is chains 0
+}
+
+ready "sqlite:$folder/ledger.db" SQLite
+check 'a ledger that is not there: 2' tells 2 err 'cannot look' ledger status --ledger sqlite:nowhere.db
+check 'no such store: 64' ends 64 ledger status --ledger nonsense:x
+check 'no partitions on SQLite: 64' ends 64 ledger init --partitions day
+check 'no such width: 64' tells 64 err 'day, week or month' ledger init --partitions year
+if start_postgres; then
+    new_database ready
+    configure "$url"
+    check 'an empty database has something to do: 1' tells 1 out 'ledger init' ledger status
+    ready "$url" PostgreSQL
+    check 'partitions are made ahead' tells 0 out 'one a week, until 20' ledger status
+    check 'another width' ends 0 ledger init --partitions month
+    check 'is told' tells 0 out 'one a month' ledger status
+    sql ready 'DROP EVENT TRIGGER auditrun_refuse_drop' >/dev/null
+    check 'an event trigger that is missing: 1, and what to do' \
+        tells 1 out 'auditrun_refuse_drop is missing: run auditrun ledger migrate' ledger status
+    check 'migrate makes it' ends 0 ledger migrate
+    check 'and all is good' ends 0 ledger status
+    sql ready 'DROP EVENT TRIGGER auditrun_refuse_ddl;
+        ALTER TABLE auditrun.events DISABLE TRIGGER refuse_change' >/dev/null
+    check 'a trigger that was disabled: 1' \
+        tells 1 out 'trigger refuse_change on auditrun.events was changed' ledger status
+    check 'as JSON too' ends 1 ledger status --json
+    check 'in changes' says out 'refuse_change on auditrun.events was changed'
+    new_database old
+    "$auditrun" ledger init --ledger "$url" >/dev/null
+    sql old "DROP EVENT TRIGGER auditrun_refuse_ddl; DROP EVENT TRIGGER auditrun_refuse_drop;
+        ALTER TABLE auditrun.migrations DISABLE TRIGGER ALL;
+        UPDATE auditrun.migrations SET sha256 = sha256('x') WHERE version = 2" >/dev/null
+    check 'migrations of another program: 1' tells 1 out 'not those of this program' ledger status --ledger "$url"
+    check 'are left alone: 2' ends 2 ledger migrate --ledger "$url"
+    secret="postgres:postgresql://me:geheim@127.0.0.1:1/audit"
+    check 'a server that is not there: 2' ends 2 ledger status --ledger "$secret"
+    check 'without the password' fails grep -q geheim out err
+else
+    check 'PostgreSQL # SKIP it is not installed' true
+fi
 
 # ---- the end --------------------------------------------------------------------------------------
 
