@@ -36,9 +36,9 @@ bool postgres_ask_joins(const struct operation_list *operations, size_t count,
 
 static int fill_records(struct postgres_ask *ask, const struct sink_batch *batch, size_t *bad)
 {
-    int rc = postgres_row_begin(&ask->records, &record_layout);
+    int rc = postgres_row_begin(&ask->records, &record_layout, &ask->types);
     if (rc == 0)
-        rc = postgres_row_begin(&ask->keys, &postgres_row_keys);
+        rc = postgres_row_begin(&ask->keys, &postgres_row_keys, &ask->types);
     for (size_t i = 0; i < batch->record_count && rc == 0; i++) {
         rc = postgres_row_add(&ask->records, batch->records[i]);
         if (rc == 0 && batch->records[i]->idempotency_key)
@@ -53,7 +53,7 @@ static int fill_records(struct postgres_ask *ask, const struct sink_batch *batch
 
 static int fill_events(struct postgres_ask *ask, const struct sink_batch *batch, size_t *bad)
 {
-    int rc = postgres_row_begin(&ask->events, &chain_event_layout);
+    int rc = postgres_row_begin(&ask->events, &chain_event_layout, &ask->types);
     for (size_t i = 0; i < batch->event_count && rc == 0; i++) {
         rc = postgres_row_add(&ask->events, batch->events[i]);
         if (rc == 1)
@@ -84,7 +84,7 @@ static bool copy_exactly(char *out, const char *text, size_t bytes)
 static int fill_claims(struct postgres_ask *ask)
 {
     const struct operation *operation;
-    int rc = postgres_row_begin(&ask->keys, &postgres_row_keys);
+    int rc = postgres_row_begin(&ask->keys, &postgres_row_keys, &ask->types);
     TAILQ_FOREACH(operation, ask->operations, link) {
         const struct question *question = operation->question;
         struct record row = {.company = question->company, .idempotency_key = question->key};
@@ -130,17 +130,14 @@ static bool send_values(struct postgres_ask *ask, PGconn *pg, const char *name,
 }
 
 static bool send_rows(struct postgres_ask *ask, PGconn *pg, const char *name,
-                      const struct postgres_rows *rows, size_t columns, size_t expected)
+                      const struct postgres_rows *rows, size_t expected)
 {
+    const char *const values[] = {rows->data};
+    const int lengths[] = {(int)rows->length}, formats[] = {1};
+    if (rows->count == 0)
+        return true;
     expect(ask, expected);
-    return PQsendQueryPrepared(pg, name, (int)columns, rows->values, rows->lengths, rows->formats,
-                               0);
-}
-
-static bool send_all(struct postgres_ask *ask, PGconn *pg, const char *name,
-                     const struct postgres_rows *rows, size_t expected)
-{
-    return rows->count == 0 || send_rows(ask, pg, name, rows, rows->layout->count, expected);
+    return PQsendQueryPrepared(pg, name, 1, values, lengths, formats, 0);
 }
 
 static bool send_begin(struct postgres_ask *ask, PGconn *pg)
@@ -173,9 +170,9 @@ static bool send_head(struct postgres_ask *ask, PGconn *pg, const struct sink_ba
 static bool send_append(struct postgres_ask *ask, PGconn *pg, const struct sink_batch *batch)
 {
     return send_begin(ask, pg) && send_head(ask, pg, batch) &&
-           send_all(ask, pg, POSTGRES_SQL_RUN_INSERT, &ask->records, batch->record_count) &&
-           send_all(ask, pg, POSTGRES_SQL_EVENT_INSERT, &ask->events, batch->event_count) &&
-           send_all(ask, pg, POSTGRES_SQL_KEY_INSERT, &ask->keys, ANY_NUMBER);
+           send_rows(ask, pg, POSTGRES_SQL_RUN_INSERT, &ask->records, batch->record_count) &&
+           send_rows(ask, pg, POSTGRES_SQL_EVENT_INSERT, &ask->events, batch->event_count) &&
+           send_rows(ask, pg, POSTGRES_SQL_KEY_INSERT, &ask->keys, ANY_NUMBER);
 }
 
 static bool send_find(struct postgres_ask *ask, PGconn *pg, const struct question *question)
@@ -198,8 +195,8 @@ enum { CLAIM_HOLDERS = 2, CLAIM_COMMIT = 3 };
 static bool send_claims(struct postgres_ask *ask, PGconn *pg)
 {
     return send_begin(ask, pg) &&
-           send_all(ask, pg, POSTGRES_SQL_KEY_INSERT, &ask->keys, ANY_NUMBER) &&
-           send_rows(ask, pg, POSTGRES_SQL_HOLDERS, &ask->keys, 2, ask->keys.count) &&
+           send_rows(ask, pg, POSTGRES_SQL_KEY_INSERT, &ask->keys, ANY_NUMBER) &&
+           send_rows(ask, pg, POSTGRES_SQL_HOLDERS, &ask->keys, ask->keys.count) &&
            send_text(ask, pg, "COMMIT");
 }
 

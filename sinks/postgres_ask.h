@@ -20,6 +20,7 @@
 
 struct postgres_ask {
     struct postgres_rows records, events, keys; /* memory is kept */
+    struct postgres_types types;                /* of the connection; set before rows are sent */
     /* Of what is asked now: */
     struct operation_list *operations;            /* one, or several claims */
     size_t results;                               /* that have come */

@@ -4,12 +4,14 @@
 #include "sinks/postgres_line.h"
 
 #include "sinks/postgres_ask.h"
+#include "sinks/postgres_sql.h"
 
 #include <event2/event.h>
 #include <string.h>
 
 /* What the sync that is awaited ends. */
 enum phase {
+    PHASE_LEARNING,   /* the types of the database, before the first question */
     PHASE_ASKED,      /* the question itself */
     PHASE_COMMITTING, /* COMMIT of a batch */
     PHASE_CLEANING    /* ROLLBACK */
@@ -17,6 +19,8 @@ enum phase {
 
 struct postgres_line {
     struct postgres_conn *conn;
+    bool learns;        /* it sends rows */
+    bool learned;       /* from this connection */
     struct event *kick; /* active: look at what is waiting */
     struct operation_list waiting;
     struct operation_list active; /* what is asked now: one, or several claims */
@@ -61,17 +65,34 @@ static void take_waiting(struct postgres_line *line)
     }
 }
 
-static void start(struct postgres_line *line)
+static void ask(struct postgres_line *line)
 {
-    take_waiting(line);
-    line->suspect = false;
-    line->in_transaction = false;
     if (postgres_ask_begin(&line->ask, &line->active) != 0) {
         finish_active(line);
         return;
     }
     begin_phase(line, PHASE_ASKED);
     if (postgres_ask_send(&line->ask, postgres_conn_pg(line->conn)))
+        postgres_conn_sync(line->conn);
+    else
+        postgres_conn_fail(line->conn);
+}
+
+/* What rows are made of has to be known first; it is asked with an operation under way, whose deadline
+ * holds for that as well. */
+static void start(struct postgres_line *line)
+{
+    take_waiting(line);
+    line->suspect = false;
+    line->in_transaction = false;
+    line->ask.problem = POSTGRES_FINE;
+    if (!line->learns || line->learned) {
+        ask(line);
+        return;
+    }
+    begin_phase(line, PHASE_LEARNING);
+    if (PQsendQueryPrepared(postgres_conn_pg(line->conn), POSTGRES_SQL_TYPES, 0, NULL, NULL, NULL,
+                            0))
         postgres_conn_sync(line->conn);
     else
         postgres_conn_fail(line->conn);
@@ -97,7 +118,9 @@ static void look(evutil_socket_t fd, short what, void *context)
 
 static void ready(void *context)
 {
-    look(-1, 0, context);
+    struct postgres_line *line = context;
+    line->learned = false;
+    look(-1, 0, line);
 }
 
 /* What was under way has the answer that it had when the connection went. Probes that wait have
@@ -153,8 +176,8 @@ static void take_failure(struct postgres_line *line, const PGresult *result)
 {
     if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED)
         return; /* follows on a failure that has been taken */
-    if (line->phase == PHASE_CLEANING || leaves_unknown(line, result) ||
-        !postgres_ask_take_error(&line->ask, result))
+    if (line->phase == PHASE_LEARNING || line->phase == PHASE_CLEANING ||
+        leaves_unknown(line, result) || !postgres_ask_take_error(&line->ask, result))
         line->suspect = true;
 }
 
@@ -169,7 +192,9 @@ static void take_result(void *context, const PGresult *result)
         return;
     }
     follow_transaction(line, result);
-    if (line->phase == PHASE_COMMITTING)
+    if (line->phase == PHASE_LEARNING)
+        line->learned = postgres_row_learn(result, &line->ask.types);
+    else if (line->phase == PHASE_COMMITTING)
         take_commit(line, result);
     else if (line->phase == PHASE_ASKED)
         postgres_ask_take(&line->ask, result, postgres_conn_has_warned(line->conn));
@@ -206,6 +231,10 @@ static void synced(void *context)
         return;
     postgres_conn_blame(line->conn, line->ask.problem);
     if (line->suspect || line->ask.problem != POSTGRES_FINE) /* there may be a better server */
+        postgres_conn_fail(line->conn);
+    else if (line->phase == PHASE_LEARNING && line->learned)
+        ask(line);
+    else if (line->phase == PHASE_LEARNING)
         postgres_conn_fail(line->conn);
     else if (line->in_transaction)
         end_transaction(line);
@@ -296,6 +325,8 @@ int postgres_line_new(struct event_base *base, const char *conninfo,
                                             .context = line};
     TAILQ_INIT(&line->waiting);
     TAILQ_INIT(&line->active);
+    for (size_t i = 0; i < count; i++)
+        line->learns = line->learns || strcmp(statements[i].name, POSTGRES_SQL_TYPES) == 0;
     line->kick = event_new(base, -1, 0, look, line);
     int rc = line->kick ? postgres_conn_new(base, &plan, &line->conn) : -ENOMEM;
     if (rc < 0) {

@@ -15,27 +15,13 @@
 #define ARRAY_HEADER  20
 #define COUNT_OFFSET  12 /* in the header: how many items */
 
-/* Object ids of built-in types: fixed for ever by pg_type.dat. */
-#define TEXT_OID 25
-static const struct {
-    const char *name; /* of a parameter */
-    uint32_t oid;     /* of a parameter, and of a column of a result */
-    const char *cast; /* from the parameter's type; NULL: none */
-} types[ROW_FORM_COUNT] = {
-    [ROW_LINE] = {"text", TEXT_OID, NULL},
-    [ROW_OBJECT] = {"json", 114, NULL},
-    [ROW_ARRAY] = {"json", 114, NULL},
-    [ROW_TRACE] = {"text", TEXT_OID, NULL},
-    [ROW_INTEGER] = {"int8", 20, NULL},
-    [ROW_TIME] = {"timestamptz", 1184, NULL},
-    [ROW_BOOL] = {"bool", 16, NULL},
-    [ROW_STATUS] = {"text", TEXT_OID, "auditrun.run_status"},
-    [ROW_REASON] = {"text", TEXT_OID, "auditrun.run_reason"},
-    [ROW_KIND] = {"text", TEXT_OID, "auditrun.event_kind"},
-    [ROW_ID] = {"uuid", 2950, NULL},
-    [ROW_WRITER] = {"uuid", 2950, NULL},
-    [ROW_DIGEST] = {"bytea", 17, NULL},
-    [ROW_CHAIN_DIGEST] = {"bytea", 17, NULL},
+/* Object ids of built-in types: fixed for ever by pg_type.dat. That is what a column of a result has,
+ * where a domain shows its base; 0: an enum. */
+static const uint32_t base_types[ROW_FORM_COUNT] = {
+    [ROW_LINE] = 25,    [ROW_OBJECT] = 114,      [ROW_ARRAY] = 114, [ROW_TRACE] = 25,
+    [ROW_INTEGER] = 20, [ROW_TIME] = 1184,       [ROW_BOOL] = 16,   [ROW_STATUS] = 0,
+    [ROW_REASON] = 0,   [ROW_KIND] = 0,          [ROW_ID] = 2950,   [ROW_WRITER] = 2950,
+    [ROW_DIGEST] = 17,  [ROW_CHAIN_DIGEST] = 17,
 };
 
 #define COLUMN(name, form)                                \
@@ -53,60 +39,85 @@ static const struct row_column key_columns[] = {
 const struct row_layout postgres_row_keys = {
     .table = "keys", .columns = key_columns, .count = AR_COUNT(key_columns)};
 
+/* ---- types ---------------------------------------------------------------------------------- */
+
+static bool learn(const PGresult *result, int column, uint32_t *out)
+{
+    unsigned long oid = strtoul(PQgetvalue(result, 0, column), NULL, 10);
+    *out = (uint32_t)oid;
+    return oid > 0 && oid <= UINT32_MAX;
+}
+
+bool postgres_row_learn(const PGresult *result, struct postgres_types *types)
+{
+    uint32_t *own[] = {
+        &types->records,           &types->events,           &types->keys,
+        &types->forms[ROW_DIGEST], &types->forms[ROW_TRACE], &types->forms[ROW_STATUS],
+        &types->forms[ROW_REASON], &types->forms[ROW_KIND]};
+    if (PQntuples(result) != 1 || PQnfields(result) != (int)AR_COUNT(own))
+        return false;
+    memcpy(types->forms, base_types, sizeof(base_types));
+    for (size_t i = 0; i < AR_COUNT(own); i++)
+        if (!learn(result, (int)i, own[i]))
+            return false;
+    types->forms[ROW_CHAIN_DIGEST] = types->forms[ROW_DIGEST];
+    return true;
+}
+
 /* ---- out ------------------------------------------------------------------------------------ */
 
-static int array_room(struct postgres_array *array, size_t more)
+static int make_room(struct postgres_rows *rows, size_t more)
 {
     size_t needed;
-    if (!base_add(array->length, more, &needed))
+    if (!base_add(rows->length, more, &needed))
         return -ENOMEM;
-    if (needed <= array->capacity)
+    if (needed <= rows->capacity)
         return 0;
     size_t capacity = needed + needed / 2 + 256;
-    char *data = realloc(array->data, capacity);
+    char *data = realloc(rows->data, capacity);
     if (!data)
         return -ENOMEM;
-    array->data = data;
-    array->capacity = capacity;
+    rows->data = data;
+    rows->capacity = capacity;
     return 0;
 }
 
-static void put_bytes(struct postgres_array *array, const void *bytes, size_t length)
+static void put_bytes(struct postgres_rows *rows, const void *bytes, size_t length)
 {
-    memcpy(array->data + array->length, bytes, length);
-    array->length += length;
+    memcpy(rows->data + rows->length, bytes, length);
+    rows->length += length;
 }
 
-static void put_int32(struct postgres_array *array, uint32_t value)
+static void put_int32(struct postgres_rows *rows, uint32_t value)
 {
     uint32_t big = htobe32(value);
-    put_bytes(array, &big, sizeof(big));
+    put_bytes(rows, &big, sizeof(big));
 }
 
-static int put_item(struct postgres_array *array, const void *bytes, size_t length)
+static int put_item(struct postgres_rows *rows, const void *bytes, size_t length)
 {
     if (length > INT32_MAX)
         return 1;
-    int rc = array_room(array, sizeof(uint32_t) + length);
+    int rc = make_room(rows, sizeof(uint32_t) + length);
     if (rc < 0)
         return rc;
-    put_int32(array, (uint32_t)length);
-    put_bytes(array, bytes, length);
+    put_int32(rows, (uint32_t)length);
+    put_bytes(rows, bytes, length);
     return 0;
 }
 
-static int put_null(struct postgres_array *array)
+static int put_null(struct postgres_rows *rows)
 {
-    int rc = array_room(array, sizeof(uint32_t));
+    int rc = make_room(rows, sizeof(uint32_t));
     if (rc == 0)
-        put_int32(array, UINT32_MAX);
+        put_int32(rows, UINT32_MAX);
     return rc;
 }
 
-static int put_integer(struct postgres_array *array, int64_t value)
+static int put_integer(struct postgres_rows *rows, int64_t value)
 {
     uint64_t big = htobe64((uint64_t)value);
-    return put_item(array, &big, sizeof(big));
+    return put_item(rows, &big, sizeof(big));
 }
 
 static int hex_digit(char c)
@@ -139,25 +150,24 @@ bool postgres_row_digest(const char *hex, unsigned char out[DIGEST_HEX_BYTES / 2
     return !strchr(hex, '-') && read_hex(hex, out, DIGEST_BYTES);
 }
 
-static int put_uuid(struct postgres_array *array, const char *text)
+static int put_uuid(struct postgres_rows *rows, const char *text)
 {
     unsigned char bytes[UUID_BYTES];
-    return read_hex(text, bytes, sizeof(bytes)) ? put_item(array, bytes, sizeof(bytes)) : 1;
+    return read_hex(text, bytes, sizeof(bytes)) ? put_item(rows, bytes, sizeof(bytes)) : 1;
 }
 
-static int put_digest(struct postgres_array *array, const char *text)
+static int put_digest(struct postgres_rows *rows, const char *text)
 {
     unsigned char bytes[DIGEST_BYTES];
-    return read_hex(text, bytes, sizeof(bytes)) ? put_item(array, bytes, sizeof(bytes)) : 1;
+    return read_hex(text, bytes, sizeof(bytes)) ? put_item(rows, bytes, sizeof(bytes)) : 1;
 }
 
-static int put_value(struct postgres_array *array, enum row_form form,
-                     const struct row_value *value)
+static int put_value(struct postgres_rows *rows, enum row_form form, const struct row_value *value)
 {
     int64_t time;
     char yes = value->integer != 0;
     if (value->is_null)
-        return put_null(array);
+        return put_null(rows);
     switch (form) {
     case ROW_LINE:
     case ROW_OBJECT:
@@ -166,61 +176,80 @@ static int put_value(struct postgres_array *array, enum row_form form,
     case ROW_STATUS:
     case ROW_REASON:
     case ROW_KIND:
-        return put_item(array, value->text, strlen(value->text));
+        return put_item(rows, value->text, strlen(value->text));
     case ROW_INTEGER:
-        return put_integer(array, value->integer);
+        return put_integer(rows, value->integer);
     case ROW_TIME:
-        return base_sub(value->integer, EPOCH_2000_US, &time) ? put_integer(array, time) : 1;
+        return base_sub(value->integer, EPOCH_2000_US, &time) ? put_integer(rows, time) : 1;
     case ROW_BOOL:
-        return put_item(array, &yes, 1);
+        return put_item(rows, &yes, 1);
     case ROW_ID:
     case ROW_WRITER:
-        return put_uuid(array, value->text);
+        return put_uuid(rows, value->text);
     case ROW_DIGEST:
     case ROW_CHAIN_DIGEST:
-        return put_digest(array, value->text);
+        return put_digest(rows, value->text);
     case ROW_FORM_COUNT:
         break;
     }
     return 1;
 }
 
-/* The header of an array of one dimension; how many items it has is filled in at the end. */
-static int array_begin(struct postgres_array *array, enum row_form form)
+static uint32_t row_type(const struct row_layout *layout, const struct postgres_types *types)
 {
-    array->length = 0;
-    int rc = array_room(array, ARRAY_HEADER);
-    if (rc < 0)
-        return rc;
-    put_int32(array, 1);
-    put_int32(array, 1); /* may hold nulls */
-    put_int32(array, types[form].oid);
-    put_int32(array, 0);
-    put_int32(array, 1);
-    return 0;
+    if (layout == &record_layout)
+        return types->records;
+    return layout == &chain_event_layout ? types->events : types->keys;
 }
 
-int postgres_row_begin(struct postgres_rows *rows, const struct row_layout *layout)
+/* The header of an array of one dimension; how many items it has is filled in at the end. */
+int postgres_row_begin(struct postgres_rows *rows, const struct row_layout *layout,
+                       const struct postgres_types *types)
 {
     rows->layout = layout;
-    rows->count = 0;
-    for (size_t i = 0; i < layout->count; i++) {
-        int rc = array_begin(&rows->columns[i], layout->columns[i].form);
-        if (rc < 0)
-            return rc;
-    }
+    rows->types = types;
+    rows->length = rows->count = 0;
+    int rc = make_room(rows, ARRAY_HEADER);
+    if (rc < 0)
+        return rc;
+    put_int32(rows, 1);
+    put_int32(rows, 0); /* no null among the rows */
+    put_int32(rows, row_type(layout, types));
+    put_int32(rows, 0);
+    put_int32(rows, 1);
     return 0;
 }
 
+static int put_column(struct postgres_rows *rows, const void *row, size_t column)
+{
+    enum row_form form = rows->layout->columns[column].form;
+    struct row_value value = row_value(rows->layout, row, column);
+    int rc = make_room(rows, sizeof(uint32_t));
+    if (rc < 0)
+        return rc;
+    put_int32(rows, rows->types->forms[form]);
+    return put_value(rows, form, &value);
+}
+
+/* Its length, how many columns, and each with its type; the length is filled in at the end. */
 int postgres_row_add(struct postgres_rows *rows, const void *row)
 {
-    const struct row_layout *layout = rows->layout;
-    for (size_t i = 0; i < layout->count; i++) {
-        struct row_value value = row_value(layout, row, i);
-        int rc = put_value(&rows->columns[i], layout->columns[i].form, &value);
+    size_t start = rows->length;
+    int rc = make_room(rows, 2 * sizeof(uint32_t));
+    if (rc < 0)
+        return rc;
+    put_int32(rows, 0);
+    put_int32(rows, (uint32_t)rows->layout->count);
+    for (size_t i = 0; i < rows->layout->count; i++) {
+        rc = put_column(rows, row, i);
         if (rc != 0)
             return rc;
     }
+    size_t length = rows->length - start - sizeof(uint32_t);
+    if (length > INT32_MAX)
+        return 1;
+    uint32_t big = htobe32((uint32_t)length);
+    memcpy(rows->data + start, &big, sizeof(big));
     rows->count++;
     return 0;
 }
@@ -228,54 +257,26 @@ int postgres_row_add(struct postgres_rows *rows, const void *row)
 int postgres_row_end(struct postgres_rows *rows)
 {
     uint32_t big = htobe32((uint32_t)rows->count);
-    for (size_t i = 0; i < rows->layout->count; i++) {
-        struct postgres_array *array = &rows->columns[i];
-        if (array->length > INT_MAX)
-            return 1;
-        memcpy(array->data + COUNT_OFFSET, &big, sizeof(big));
-        rows->values[i] = array->data;
-        rows->lengths[i] = (int)array->length;
-        rows->formats[i] = 1;
-    }
+    if (rows->length > INT_MAX)
+        return 1;
+    memcpy(rows->data + COUNT_OFFSET, &big, sizeof(big));
     return 0;
 }
 
 void postgres_row_free(struct postgres_rows *rows)
 {
-    for (size_t i = 0; i < ROW_MAX_COLUMNS; i++)
-        free(rows->columns[i].data);
+    free(rows->data);
     *rows = (struct postgres_rows){0};
-}
-
-static void write_insert(FILE *stream, const struct row_layout *layout, const char *names,
-                         const char *more)
-{
-    (void)fprintf(stream, "INSERT INTO auditrun.%s (%s) SELECT ", layout->table, names);
-    for (size_t i = 0; i < layout->count; i++) {
-        const char *cast = types[layout->columns[i].form].cast;
-        (void)fprintf(stream, "%s\"%s\"%s%s", i > 0 ? ", " : "", layout->columns[i].name,
-                      cast ? "::" : "", cast ? cast : "");
-    }
-    (void)fputs(" FROM unnest(", stream);
-    for (size_t i = 0; i < layout->count; i++)
-        (void)fprintf(stream, "%s$%zu::%s[]", i > 0 ? ", " : "", i + 1,
-                      types[layout->columns[i].form].name);
-    (void)fprintf(stream, ") AS given (%s)%s", names, more);
 }
 
 char *postgres_row_insert_sql(const struct row_layout *layout, const char *more)
 {
     AR_AUTO_FREE char *names = row_names(layout);
-    char *sql = NULL;
-    size_t length = 0;
-    FILE *stream = names ? open_memstream(&sql, &length) : NULL;
-    if (!stream)
+    char *sql;
+    if (!names ||
+        asprintf(&sql, "INSERT INTO auditrun.%s (%s) SELECT %s FROM unnest($1::auditrun.%s[])%s",
+                 layout->table, names, names, layout->table, more) < 0)
         return NULL;
-    write_insert(stream, layout, names, more);
-    if (fclose(stream) != 0) {
-        free(sql);
-        return NULL;
-    }
     return sql;
 }
 
@@ -373,7 +374,7 @@ static const char *value_text(enum row_form form, const char *bytes, int length,
 static bool has_type(const PGresult *result, int at, enum row_form form)
 {
     return PQfformat(result, at) == 1 &&
-           (types[form].cast || PQftype(result, at) == types[form].oid);
+           (base_types[form] == 0 || PQftype(result, at) == base_types[form]);
 }
 
 static int read_column(const PGresult *result, int row, const struct row_layout *layout,

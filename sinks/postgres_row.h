@@ -1,12 +1,14 @@
 /*
  * postgres_row.h - rows into and out of PostgreSQL, in its binary formats, by their layouts (row.h).
  *
- * A batch is a set of arrays, one a column, which the statement unnests: one round trip and one plan
- * for any number of rows, and nothing to quote. The formats are those of the types' send and recv
- * functions: uuid 16 bytes, bytea 32 for a digest, int8 and timestamptz (us since 2000) 8 bytes in
- * network order, bool one byte, text and json as they are. Words of a vocabulary go out as text and
- * are cast, for an enum has no number that is fixed; they come back as text, which is what an enum
- * sends.
+ * A batch is one parameter, an array of rows of the table, which the statement unnests: one round trip
+ * and one plan for any number of rows, and nothing to quote. (An array for each column costs the
+ * server several times as much, for it lays each out on its own.) The formats are those of the types'
+ * send and recv functions: uuid 16 bytes, bytea 32 for a digest, int8 and timestamptz (us since 2000)
+ * 8 bytes in network order, bool one byte, text, json and words as they are.
+ *
+ * Every value says its type. The ids of built-in types are fixed, those of the ledger's own are learned
+ * from each connection.
  */
 #ifndef AUDITRUN_SINKS_POSTGRES_ROW_H
 #define AUDITRUN_SINKS_POSTGRES_ROW_H
@@ -19,31 +21,41 @@
 /* The columns of the table of keys, as they are in a struct record that has a key. */
 extern const struct row_layout postgres_row_keys;
 
-struct postgres_array {
-    char *data;
-    size_t length, capacity;
+/* Object ids of a database: of values by their forms, and of rows. */
+struct postgres_types {
+    uint32_t forms[ROW_FORM_COUNT];
+    uint32_t records, events, keys;
 };
+/* One row: the ids that postgres_row_learn() reads. */
+#define POSTGRES_ROW_TYPES_SQL                                                 \
+    "SELECT 'auditrun.runs'::regtype::oid, 'auditrun.events'::regtype::oid, "  \
+    "'auditrun.keys'::regtype::oid, 'auditrun.sha256'::regtype::oid, "         \
+    "'auditrun.trace_id'::regtype::oid, 'auditrun.run_status'::regtype::oid, " \
+    "'auditrun.run_reason'::regtype::oid, 'auditrun.event_kind'::regtype::oid"
+/* False when the result is something else. */
+bool postgres_row_learn(const PGresult *result, struct postgres_types *types) AR_MUST_CHECK;
 
-/* The parameters of a statement over rows; kept from batch to batch, so that the memory is. Zeroed is
+/* The parameter of a statement over rows; kept from batch to batch, so that the memory is. Zeroed is
  * empty. */
 struct postgres_rows {
     const struct row_layout *layout;
-    struct postgres_array columns[ROW_MAX_COLUMNS];
-    const char *values[ROW_MAX_COLUMNS];
-    int lengths[ROW_MAX_COLUMNS];
-    int formats[ROW_MAX_COLUMNS];
+    const struct postgres_types *types;
+    char *data;
+    size_t length, capacity;
     size_t count; /* rows in it */
 };
 
-/* Begins anew: 0, -ENOMEM. Rows are added one by one: 0; 1 when a row cannot be told to the store;
- * -ENOMEM. Then values, lengths and formats are made: 0, 1 when it is too much. */
-int postgres_row_begin(struct postgres_rows *rows, const struct row_layout *layout) AR_MUST_CHECK;
+/* Begins anew, with one of record_layout, chain_event_layout and postgres_row_keys: 0, -ENOMEM. Rows
+ * are added one by one: 0; 1 when a row cannot be told to the store; -ENOMEM. Then the parameter is
+ * finished: 0, 1 when it is too much. types is borrowed until then. */
+int postgres_row_begin(struct postgres_rows *rows, const struct row_layout *layout,
+                       const struct postgres_types *types) AR_MUST_CHECK;
 int postgres_row_add(struct postgres_rows *rows, const void *row) AR_MUST_CHECK;
 int postgres_row_end(struct postgres_rows *rows) AR_MUST_CHECK;
 void postgres_row_free(struct postgres_rows *rows);
 
-/* "INSERT INTO auditrun.TABLE (...) SELECT ... FROM unnest($1::uuid[], ...) ..." and more behind it:
- * malloc'd, NULL when out of memory. */
+/* "INSERT INTO auditrun.TABLE (...) SELECT ... FROM unnest($1::auditrun.TABLE[]) ..." and more behind
+ * it: malloc'd, NULL when out of memory. */
 char *postgres_row_insert_sql(const struct row_layout *layout, const char *more) AR_MUST_CHECK;
 
 /* The 32 bytes of a digest: false when it is not 64 hex digits. And the other way round. */

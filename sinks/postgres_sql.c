@@ -25,10 +25,12 @@ static const char key_insert_more[] = " ORDER BY 1, 2 ON CONFLICT DO NOTHING";
 
 /* A lookup for each, whatever the server believes of how many keys there are. */
 static const char holders[] =
-    "SELECT found.run_id, found.request FROM unnest($1::text[], $2::text[]) "
-    "WITH ORDINALITY AS asked (company, key, place), LATERAL (SELECT run_id, "
+    "SELECT found.run_id, found.request FROM unnest($1::auditrun.keys[]) "
+    "WITH ORDINALITY AS asked (company, idempotency_key, request_sha256, run_id, place), LATERAL "
+    "(SELECT run_id, "
     "encode(request_sha256, 'hex') FROM auditrun.keys WHERE company = asked.company "
-    "AND idempotency_key = asked.key LIMIT 1) AS found (run_id, request) ORDER BY place";
+    "AND idempotency_key = asked.idempotency_key LIMIT 1) AS found (run_id, request) ORDER BY "
+    "place";
 
 static const char checkpoint_key[] =
     "INSERT INTO auditrun.checkpoint_keys (key_id, public_key) "
@@ -85,12 +87,12 @@ int postgres_sql_make(struct postgres_sql *sql)
         {POSTGRES_SQL_EVENT_INSERT, sql->made[EVENT_INSERT]},
         {POSTGRES_SQL_KEY_INSERT, sql->made[KEY_INSERT]},
         {POSTGRES_SQL_PROBE, sql->made[PROBE]},
+        {POSTGRES_SQL_TYPES, POSTGRES_ROW_TYPES_SQL},
     };
     const struct postgres_conn_statement claims[POSTGRES_SQL_CLAIMS] = {
-        {POSTGRES_SQL_KEY_INSERT, sql->made[KEY_INSERT]},
-        {POSTGRES_SQL_HOLDERS, holders},
-        {POSTGRES_SQL_CHECKPOINT_KEY, checkpoint_key},
-        {POSTGRES_SQL_CHECKPOINT, checkpoint},
+        {POSTGRES_SQL_KEY_INSERT, sql->made[KEY_INSERT]}, {POSTGRES_SQL_HOLDERS, holders},
+        {POSTGRES_SQL_CHECKPOINT_KEY, checkpoint_key},    {POSTGRES_SQL_CHECKPOINT, checkpoint},
+        {POSTGRES_SQL_TYPES, POSTGRES_ROW_TYPES_SQL},
     };
     const struct postgres_conn_statement reads[POSTGRES_SQL_READS] = {
         {POSTGRES_SQL_HEAD_SELECT, head_select},
