@@ -101,8 +101,7 @@ static const struct table_column columns[COLUMN_COUNT] = {
 static void took(const struct record *record, char out[SHOW_TEXT_BYTES])
 {
     int64_t us = 0;
-    if (record->started_at == ROW_NULL ||
-        !base_sub(record->finished_at, record->started_at, &us))
+    if (record->started_at == ROW_NULL || !base_sub(record->finished_at, record->started_at, &us))
         (void)snprintf(out, SHOW_TEXT_BYTES, "-");
     else
         (void)show_duration(us, out);

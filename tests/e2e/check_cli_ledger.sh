@@ -182,6 +182,8 @@ ready() {
     check "$2: and as JSON" ends 0 ledger status --json
     check "$2: with nothing to do" member_is todo '[]'
     check "$2: and no chains" member_is chains 0
+    check "$2: no events either" ends 0 ledger events --json
+    check "$2: none" lines 0
 }
 
 ready "sqlite:$folder/ledger.db" SQLite
@@ -220,6 +222,56 @@ if start_postgres; then
     check 'without the password' fails grep -q geheim out err
 else
     check 'PostgreSQL # SKIP it is not installed' true
+fi
+
+# ---- events and checkpoints -----------------------------------------------------------------------
+
+# shellcheck disable=SC2016 # the dollar is the code's
+echo 'echo "${1-}"' >code.sh
+
+# lived URL NAME: a daemon makes some rows in the ledger, which is there.
+lived() {
+    configure "$1"
+    rm -rf journal
+    start_daemon || return 1
+    for i in 1 2 3; do
+        "$auditrun" run --key "$2-$i" code.sh -- "$i" >/dev/null 2>>runs.err || return 1
+    done
+    "$auditrun" run --company beta --actor '=bob, "b"' code.sh >/dev/null 2>>runs.err || return 1
+    stop_daemon
+}
+
+told() {
+    check "$1: a daemon makes rows" lived "$2" "$1"
+    check "$1: events are listed" tells 0 out 'started' ledger events
+    check "$1: as JSON, newest first" ends 0 ledger events --json
+    check "$1: the last is stopped" says <(head -n 1 out) '"kind":"stopped"'
+    check "$1: of one kind" ends 0 ledger events --json --kind started
+    check "$1: one started" lines 1
+    writer=$(member writer)
+    check "$1: its key is told" says out "$key_id"
+    check "$1: of one writer" tells 0 out stopped ledger events --json --writer "$writer"
+    check "$1: of another" ends 0 ledger events --json --writer 01937a5e-8c4f-7b21-9d3e-5f60718293a4
+    check "$1: none" lines 0
+    check "$1: none that long ago" ends 0 ledger events --json --until 2020-01-01
+    check "$1: indeed" lines 0
+    check "$1: the newest one" ends 0 ledger events --json --limit 1
+    check "$1: is one" lines 1
+    check "$1: checkpoints are printed" tells 0 out '"signature":' ledger checkpoints
+    cp out checkpoints
+    check "$1: of this writer" tells 0 out "$writer" ledger checkpoints --writer "$writer"
+    check "$1: verify reads them" tells 0 out whole verify --checkpoints checkpoints --key checkpoint.key.pub
+    check "$1: and minds the key" ends 1 verify --checkpoints checkpoints --key second.key.pub
+}
+
+check 'no such kind: 64' tells 64 err partition_retired ledger events --kind nonsense
+check 'no such writer: 64' ends 64 ledger events --writer x
+check 'nor for checkpoints: 64' ends 64 ledger checkpoints --writer x
+told SQLite "sqlite:$folder/ledger.db"
+if [[ -n $cluster ]]; then
+    new_database audit
+    "$auditrun" ledger init --ledger "$url" >/dev/null
+    told PostgreSQL "$url"
 fi
 
 # ---- the end --------------------------------------------------------------------------------------
