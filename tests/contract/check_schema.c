@@ -214,6 +214,8 @@ START_TEST(test_init_without_a_superuser)
     int applied;
     database_begin_empty(&database, server);
     own_database(&database, role);
+    /* From 16 on, who may make roles may not give himself one that somebody else has made. */
+    bool may_become_owner = _i == 0 && PQserverVersion(database.pg) < 160000;
     database_url_as(&database, role, url);
     int rc = schema_init(url, &applied, message);
     ck_assert_msg(rc == 0, "%s", message);
@@ -222,7 +224,7 @@ START_TEST(test_init_without_a_superuser)
     database_expect(database.pg,
                     "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "
                     "'auditrun.runs'::regclass",
-                    _i == 0 ? "auditrun_owner" : role);
+                    may_become_owner ? "auditrun_owner" : role);
 
     PGconn *pg = database_as(&database, role);
     struct records_chain chain;
