@@ -7,12 +7,15 @@
  */
 #include "daemon/journal_repair.h"
 
+#include "daemon/clock.h"
 #include "daemon/journal_state.h"
+#include "protocol/chain_event.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #define KEPT_NAMES 1000
@@ -28,6 +31,7 @@ struct inspection {
     struct journal_state state;
     size_t frames[JOURNAL_TYPE_END];
     size_t faults, dropped_bytes, tail_bytes;
+    char kept_as[32]; /* the damaged file, when it is mended; "": there was none */
 };
 
 /* ---- opening ---------------------------------------------------------------------------------- */
@@ -213,12 +217,12 @@ int journal_repair_check(const char *directory, FILE *out)
 
 /* ---- mending ---------------------------------------------------------------------------------- */
 
-/* A second name for the damaged file; name has room for it. */
-static int keep_aside(const struct inspection *in, char name[32])
+/* A second name for the damaged file. */
+static int keep_aside(struct inspection *in)
 {
     for (int n = 1; n <= KEPT_NAMES; n++) {
-        (void)snprintf(name, 32, "journal.damaged-%d", n);
-        if (linkat(in->directory, "journal", in->directory, name, 0) == 0)
+        (void)snprintf(in->kept_as, sizeof in->kept_as, "journal.damaged-%d", n);
+        if (linkat(in->directory, "journal", in->directory, in->kept_as, 0) == 0)
             return fsync(in->fd) == 0 && fsync(in->directory) == 0 ? 0 : -errno;
         if (errno != EEXIST)
             return -errno;
@@ -233,16 +237,44 @@ static int keep_frame(void *context, const struct journal_frame *frame)
     return journal_file_append(context, frame->type, frame->payload, frame->length);
 }
 
-static int write_whole(void *context, struct journal_file *file)
+/* What the ledger will say of it: the next daemon appends the event to its chain. */
+static struct chain_event *make_event(const struct inspection *in)
 {
-    return inspect(context, keep_frame, file);
+    struct uuid7_generator generator = {0};
+    uint8_t random[10];
+    char id[UUID7_TEXT_BYTES];
+    int64_t now = clock_wall_us();
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return NULL;
+    uuid7_next(&generator, (uint64_t)now / 1000, random, id);
+    json_t *detail = json_pack("{s:s, s:I, s:s?}", "cause", "journal_repaired", "dropped_bytes",
+                               (json_int_t)(in->dropped_bytes + in->tail_bytes), "kept_as",
+                               in->kept_as[0] ? in->kept_as : NULL);
+    return chain_event_new(id, EVENT_GAP, detail, now);
 }
 
-static void say_mended(const struct inspection *in, const char *name)
+static int note_repair(const struct inspection *in, struct journal_file *file)
+{
+    AR_CLEANUP(chain_event_cleanup) struct chain_event *event = make_event(in);
+    AR_AUTO_JSON json_t *value = event ? chain_event_to_json(event) : NULL;
+    AR_AUTO_FREE char *text = value ? json_canonical(value) : NULL;
+    AR_AUTO_FREE char *payload = NULL;
+    if (!text || asprintf(&payload, "%s %s", event->event_id, text) < 0)
+        return -ENOMEM;
+    return journal_file_append(file, JOURNAL_EVENT, payload, strlen(payload));
+}
+
+static int write_whole(void *context, struct journal_file *file)
+{
+    int rc = inspect(context, keep_frame, file);
+    return rc < 0 ? rc : note_repair(context, file);
+}
+
+static void say_mended(const struct inspection *in)
 {
     say_contents(in);
     if (!in->missing)
-        (void)fprintf(in->out, "the damaged journal is kept as %s/%s\n", in->path, name);
+        (void)fprintf(in->out, "the damaged journal is kept as %s/%s\n", in->path, in->kept_as);
     (void)fprintf(in->out, "repaired: %zu bytes were dropped", in->dropped_bytes + in->tail_bytes);
     (void)fprintf(in->out, in->dropped_bytes + in->tail_bytes > 0 || in->length == 0
                                ? "; what stood there may have been runs whose records are not in "
@@ -252,15 +284,14 @@ static void say_mended(const struct inspection *in, const char *name)
 
 static int mend(struct inspection *in)
 {
-    char name[32] = "";
-    int rc = in->missing ? 0 : keep_aside(in, name);
+    int rc = in->missing ? 0 : keep_aside(in);
     if (rc == 0)
         rc = journal_file_create(in->directory, write_whole, in);
     if (rc < 0) {
         (void)fprintf(in->out, "%s/journal: cannot be repaired: %s\n", in->path, strerror(-rc));
         return 1;
     }
-    say_mended(in, name);
+    say_mended(in);
     return 0;
 }
 

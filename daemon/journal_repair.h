@@ -17,8 +17,8 @@
 int journal_repair_check(const char *directory, FILE *out) AR_MUST_CHECK;
 
 /* Of a damaged journal: keeps the file as it is as journal.damaged-N, durably, and puts one in its
- * place that has all whole frames, from both sides of each damage, in their order. Says how many
- * bytes at which places were not. 0: repaired, or there was nothing to do; 1: not possible, which has
+ * place that has all whole frames, from both sides of each damage, in their order, and an event of
+ * the repair for the ledger. Says how many bytes at which places were not. 0: repaired, or there was nothing to do; 1: not possible, which has
  * been said, and the journal is as it was. */
 int journal_repair_mend(const char *directory, FILE *out) AR_MUST_CHECK;
 

@@ -163,6 +163,7 @@ static void expect_repair(const struct image *damaged, int intents, const char *
     ck_assert_uint_eq(kept.length, damaged->length);
     ck_assert_mem_eq(kept.bytes, damaged->bytes, kept.length);
     expect_said(journal_repair_check, 0, "sound");
+    expect_said(journal_repair_check, 0, "1 events"); /* the ledger will tell of the repair */
     ck_assert_int_eq(count_open(), intents);
     ck_assert_int_eq(unlink(aside), 0);
 }
