@@ -9,38 +9,18 @@
  *
  * AUDITRUN_CRASH_ROUNDS (1) kills each scene so many times, each time a little later.
  */
-#include "daemon/journal_state.h"
 #include "tests/e2e/e2e.h"
 #include "tests/lib/fake.h"
+#include "tests/lib/load.h"
 #include "tests/lib/postgres.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 
-#define WAIT_MS   20000
-#define CLIENTS   16
-#define IN_FLIGHT 2
-#define MAX_RUNS  8192
+#define WAIT_MS 20000
 
-/* Ids in the order of their being found, each once. */
-struct ids {
-    char (*items)[UUID7_TEXT_BYTES];
-    size_t count;
-};
-
-/* A run that was asked for. */
-struct asked {
-    char run_id[UUID7_TEXT_BYTES]; /* "": not answered */
-    enum status status;
-    bool kept; /* the answer was the audit failure */
-};
-
-struct load {
-    struct client *clients[CLIENTS];
-    struct asked *asked; /* by the id of the request */
-    int count;
-};
+static const struct load_options thirty_two = {
+    .name = "crash", .clients = 16, .in_flight = 2, .sleep_ms = 2, .keys = true};
 
 /* Where to kill, and what else is the case. */
 struct scene {
@@ -76,89 +56,6 @@ static const struct scene scenes[] = {
     {"PostgreSQL: away at the restart", "report_read", 60, 7, "recovery_asked", true, true},
 };
 
-/* ---- ids -------------------------------------------------------------------------------------- */
-
-static bool has_id(const struct ids *ids, const char *id)
-{
-    for (size_t i = 0; i < ids->count; i++)
-        if (strcmp(ids->items[i], id) == 0)
-            return true;
-    return false;
-}
-
-static void add_id(struct ids *ids, const char *id)
-{
-    if (has_id(ids, id))
-        return;
-    ids->items = reallocarray(ids->items, ids->count + 1, sizeof ids->items[0]);
-    ck_assert_ptr_nonnull(ids->items);
-    memcpy(ids->items[ids->count++], id, UUID7_TEXT_BYTES);
-}
-
-/* ---- the load --------------------------------------------------------------------------------- */
-
-static json_t *run_params(int id)
-{
-    json_t *params = fake_params("well", "print x\nsleep 2", NULL);
-    char key[32];
-    (void)snprintf(key, sizeof key, "key-%d", id);
-    ck_assert_int_eq(json_object_set_new(params, "idempotency_key", json_string(key)), 0);
-    return params;
-}
-
-/* A daemon that has just killed itself is no failure of the test. */
-static void ask(struct load *load, struct client *client)
-{
-    ck_assert_int_lt(load->count, MAX_RUNS);
-    int id = load->count++;
-    AR_AUTO_JSON json_t *message = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", id,
-                                             "method", "run", "params", run_params(id));
-    AR_AUTO_FREE char *text = json_dumps(message, JSON_COMPACT);
-    AR_AUTO_FREE char *line = NULL;
-    int length = asprintf(&line, "%s\n", text);
-    ck_assert_int_gt(length, 0);
-    ssize_t n = send(client_fd(client), line, (size_t)length, MSG_NOSIGNAL);
-    ck_assert(n == length || (n < 0 && (errno == EPIPE || errno == ECONNRESET)));
-}
-
-static void note_answer(struct load *load, const json_t *message)
-{
-    struct asked *asked = &load->asked[json_integer_value(json_object_get(message, "id"))];
-    const json_t *result = json_object_get(message, "result");
-    const json_t *data = json_object_get(json_object_get(message, "error"), "data");
-    const char *run_id = json_string_value(json_object_get(result ? result : data, "run_id"));
-    const char *status = json_string_value(
-        json_object_get(result ? result : data, result ? "status" : "terminal_status"));
-    AR_AUTO_FREE char *text = json_dumps(message, JSON_COMPACT);
-    ck_assert_msg(run_id && status && strlen(run_id) == UUID7_TEXT_BYTES - 1, "%s", text);
-    memcpy(asked->run_id, run_id, UUID7_TEXT_BYTES);
-    ck_assert(status_from_word(status, &asked->status));
-    asked->kept = !result;
-    ck_assert_msg(result || json_is_true(json_object_get(data, "kept")), "%s", text);
-}
-
-static void take_answers(struct load *load, struct client *client, bool ask_more)
-{
-    json_t *message;
-    while ((message = client_next_within(client, 0))) {
-        note_answer(load, message);
-        json_decref(message);
-        if (ask_more)
-            ask(load, client);
-    }
-}
-
-static void begin_load(struct load *load, const struct daemon *daemon)
-{
-    load->asked = calloc(MAX_RUNS, sizeof load->asked[0]);
-    ck_assert_ptr_nonnull(load->asked);
-    load->count = 0;
-    for (int i = 0; i < CLIENTS; i++)
-        load->clients[i] = daemon_connect(daemon);
-    for (int i = 0; i < CLIENTS * IN_FLIGHT; i++)
-        ask(load, load->clients[i % CLIENTS]);
-}
-
 /* Until the daemon has killed itself; then what it had answered is read to its end. */
 static void drive(struct load *load, struct daemon *daemon)
 {
@@ -166,111 +63,12 @@ static void drive(struct load *load, struct daemon *daemon)
     int status = 0;
     while (!daemon_has_ended(daemon, &status)) {
         ck_assert_msg(processes_now_ms() < deadline, "the point is not passed in %d runs",
-                      load->count);
-        for (int i = 0; i < CLIENTS; i++)
-            take_answers(load, load->clients[i], true);
+                      load_counts(load).asked);
+        load_turn(load);
         (void)poll(NULL, 0, 2);
     }
     ck_assert_int_eq(status, 128 + SIGKILL);
-    for (int i = 0; i < CLIENTS; i++) {
-        do
-            take_answers(load, load->clients[i], false);
-        while (!client_has_ended(load->clients[i]));
-        client_disconnect(load->clients[i]);
-    }
-}
-
-/* ---- what has to be --------------------------------------------------------------------------- */
-
-static int add_open(void *context, const struct journal_entry *entry)
-{
-    if (entry->type != JOURNAL_EVENT)
-        add_id(context, entry->id);
-    return 0;
-}
-
-static char *read_bytes(const char *path, size_t *length)
-{
-    FILE *file = fopen(path, "re");
-    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
-    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
-    *length = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*length + 1);
-    ck_assert_ptr_nonnull(bytes);
-    ck_assert_uint_eq(fread(bytes, 1, *length, file), *length);
-    (void)fclose(file);
-    return bytes;
-}
-
-/* The runs that are open in the journal, which nobody uses. */
-static void add_journal(struct ids *ids, const struct daemon *daemon)
-{
-    struct journal_state state;
-    size_t length;
-    AR_AUTO_FREE char *path = daemon_path(daemon, "journal/journal");
-    AR_AUTO_FREE char *bytes = read_bytes(path, &length);
-    struct journal_walk walk = {.data = (const unsigned char *)bytes, .length = length};
-    enum journal_piece piece;
-    journal_state_init(&state);
-    while ((piece = journal_frame_next(&walk)) == JOURNAL_PIECE_FRAME)
-        ck_assert_int_eq(journal_state_apply(&state, &walk.frame), 0);
-    ck_assert(piece == JOURNAL_PIECE_END || piece == JOURNAL_PIECE_TAIL);
-    ck_assert_int_eq(journal_entries_each(&state.entries, add_open, ids), 0);
-    journal_state_free(&state);
-}
-
-static void add_rows(struct ids *ids, const struct daemon *daemon)
-{
-    struct rows rows = rows_read(daemon_ledger(daemon));
-    for (size_t i = 0; i < rows.count; i++)
-        add_id(ids, rows.items[i]->run_id);
-    rows_free(&rows);
-}
-
-/* Exactly these are rows, each once; who was answered finds what was said. */
-static void expect_rows(const struct daemon *daemon, const struct ids *ids, const struct load *load)
-{
-    struct rows rows = rows_wait(daemon_ledger(daemon), ids->count, WAIT_MS);
-    for (size_t i = 0; i < rows.count; i++)
-        ck_assert_msg(has_id(ids, rows.items[i]->run_id), "run %s has a row (%s) out of nothing",
-                      rows.items[i]->run_id, reason_word(rows.items[i]->reason));
-    ck_assert_uint_eq(rows.count, ids->count);
-    for (size_t i = 0; i < ids->count; i++)
-        (void)rows_find(&rows, ids->items[i]);
-    for (int i = 0; i < load->count; i++) {
-        const struct asked *asked = &load->asked[i];
-        if (!asked->run_id[0])
-            continue;
-        const struct record *row = rows_find(&rows, asked->run_id);
-        ck_assert_msg(row->status == asked->status, "run %s was told %s and is %s", asked->run_id,
-                      status_word(asked->status), status_word(row->status));
-        ck_assert_int_eq(row->late, asked->kept);
-    }
-    rows_free(&rows);
-}
-
-/* Whoever was not answered asks again: a row that was there, or a run that is one now. */
-static void ask_again(struct daemon *daemon, struct load *load, struct ids *ids)
-{
-    struct client *client = daemon_connect(daemon);
-    for (int i = 0; i < load->count; i++) {
-        struct asked *asked = &load->asked[i];
-        if (asked->run_id[0])
-            continue;
-        AR_AUTO_JSON json_t *result = client_call(client, "run", run_params(i));
-        const char *run_id = json_string_value(json_object_get(result, "run_id"));
-        const char *status = json_string_value(json_object_get(result, "status"));
-        ck_assert(status_from_word(status, &asked->status));
-        if (asked->status == STATUS_INTERRUPTED) /* no second run, and the only one was known */
-            ck_assert_msg(has_id(ids, run_id), "run %s came from nowhere", run_id);
-        add_id(ids, run_id);
-        AR_AUTO_JSON json_t *found =
-            client_call(client, "record", json_pack("{s:s}", "run_id", run_id));
-        ck_assert_str_eq(
-            json_string_value(json_object_get(json_object_get(found, "record"), "status")), status);
-    }
-    client_disconnect(client);
+    load_end_of_daemon(load);
 }
 
 /* ---- a scene ---------------------------------------------------------------------------------- */
@@ -313,35 +111,33 @@ static struct daemon *prepare(const struct scene *scene, struct store *store)
     return daemon;
 }
 
-/* Kills one under load; what has to be a row then. */
-static struct ids crash(const struct scene *scene, int round, struct store *store,
-                        struct daemon *daemon, struct load *load)
+/* Kills one under load; the ids of what has to be a row then. */
+static json_t *crash(const struct scene *scene, int round, struct store *store,
+                     struct daemon *daemon, struct load **load)
 {
-    struct ids ids = {0};
+    json_t *ids = json_object();
     char fault[64];
     (void)snprintf(fault, sizeof fault, "%s:%d", scene->point, scene->first + round * scene->step);
     daemon_launch_fault(daemon, fault);
     daemon_await(daemon);
-    begin_load(load, daemon);
+    *load = load_begin(daemon, &thirty_two);
     if (scene->ledger_away && !scene->on_postgres)
         take_ledger_away(store);
-    drive(load, daemon);
+    drive(*load, daemon);
     daemon_expect_nothing(daemon, 2000);
     if (scene->ledger_away && !scene->on_postgres) /* reading needs it for a moment */
         bring_ledger_back(store);
-    add_rows(&ids, daemon);
-    add_journal(&ids, daemon);
+    load_add_rows(ids, daemon_ledger(daemon));
+    load_add_journal(ids, daemon);
     if (scene->ledger_away)
         take_ledger_away(store);
     return ids;
 }
 
-static void play(const struct scene *scene, int round)
+/* Restarts it as the scene wants it, until all that has to be there is. */
+static void recover(const struct scene *scene, struct store *store, struct daemon *daemon,
+                    struct load *load, json_t *ids)
 {
-    struct store store = {0};
-    struct load load;
-    struct daemon *daemon = prepare(scene, &store);
-    struct ids ids = crash(scene, round, &store, daemon, &load);
     if (scene->second) {
         daemon_launch_fault(daemon, scene->second);
         daemon_await_fault(daemon);
@@ -349,13 +145,23 @@ static void play(const struct scene *scene, int round)
     daemon_launch(daemon);
     daemon_await(daemon);
     if (scene->ledger_away)
-        bring_ledger_back(&store);
-    expect_rows(daemon, &ids, &load);
-    ask_again(daemon, &load, &ids);
+        bring_ledger_back(store);
+    load_expect_exactly(load, daemon_ledger(daemon), ids, WAIT_MS);
+    load_ask_again(load, daemon, ids);
+    (void)load_expect_rows((const struct load *const *)&load, 1, daemon_ledger(daemon), ids, 0);
     ck_assert_int_eq(daemon_terminate(daemon), 0);
-    size_t rows = ids.count;
-    add_journal(&ids, daemon);
-    ck_assert_uint_eq(ids.count, rows); /* nothing is open that is no row */
+}
+
+static void play(const struct scene *scene, int round)
+{
+    struct store store = {0};
+    struct load *load;
+    struct daemon *daemon = prepare(scene, &store);
+    AR_AUTO_JSON json_t *ids = crash(scene, round, &store, daemon, &load);
+    recover(scene, &store, daemon, load, ids);
+    size_t rows = json_object_size(ids);
+    load_add_journal(ids, daemon);
+    ck_assert_uint_eq(json_object_size(ids), rows); /* nothing is open that is no row */
     rows_expect(daemon_ledger(daemon), rows);
     daemon_start_again(daemon);
     ck_assert_int_eq(daemon_terminate(daemon), 0);
@@ -364,8 +170,7 @@ static void play(const struct scene *scene, int round)
     postgres_free(store.server);
     free(store.file);
     free(store.away);
-    free(load.asked);
-    free(ids.items);
+    load_free(load);
 }
 
 START_TEST(killed_at)

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define MAX_DAEMONS 64
+#define MAX_DAEMONS 1024
 #define PATH_BYTES  512
 #define LOG_TAIL    6000
 #define TRIES       200

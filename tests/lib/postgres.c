@@ -543,6 +543,39 @@ bool postgres_new_database(struct postgres_server *server, char url[POSTGRES_URL
     return postgres_run(server->url, sql);
 }
 
+bool postgres_dump(const struct postgres_server *server, const char *url)
+{
+    const char *const arguments[] = {"pg_dump",  "--format=custom",         "--file=dump",
+                                     "--dbname", url + strlen("postgres:"), NULL};
+    return run(server, "pg_dump", arguments);
+}
+
+/* A statement about a database: before and after its name. */
+static bool run_about(const struct postgres_server *server, const char *before, const char *name,
+                      const char *after)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof(sql), "%s %s %s", before, name, after);
+    return postgres_run(server->url, sql);
+}
+
+bool postgres_restore(const struct postgres_server *server, const char *url)
+{
+    const char *name = strstr(url, "dbname=");
+    char into[POSTGRES_URL_BYTES];
+    const char *const arguments[] = {"pg_restore", "--exit-on-error", "--dbname", into, "dump",
+                                     NULL};
+    if (!name)
+        return false;
+    name += strlen("dbname=");
+    (void)snprintf(into, sizeof(into), "host=%s port=%d user=" SUPERUSER " dbname=restored",
+                   server->folder, server->port);
+    return postgres_run(server->url, "CREATE DATABASE restored") &&
+           run(server, "pg_restore", arguments) &&
+           run_about(server, "DROP DATABASE", name, "WITH (FORCE)") &&
+           run_about(server, "ALTER DATABASE restored RENAME TO", name, "");
+}
+
 size_t postgres_signal_backends(const char *url, const char *application, int number)
 {
     char sql[256];

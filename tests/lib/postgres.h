@@ -67,6 +67,11 @@ bool postgres_follow(struct postgres_server *server, const struct postgres_serve
 /* Makes a standby a primary; waits until it takes writes. */
 bool postgres_promote(struct postgres_server *server) AR_MUST_CHECK;
 
+/* Dumps the URL's database into the server's folder; and puts what was dumped in its place, at once, for
+ * whoever connects to it after that. */
+bool postgres_dump(const struct postgres_server *server, const char *url) AR_MUST_CHECK;
+bool postgres_restore(const struct postgres_server *server, const char *url) AR_MUST_CHECK;
+
 /* Can this process make disks for servers? It needs the rights to mount. */
 bool postgres_has_disks(void);
 /* Takes what is left of the disk, and gives it back. */
