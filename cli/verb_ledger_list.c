@@ -1,12 +1,12 @@
 /*
  * verb_ledger_list.c - auditrun ledger list: the rows of the ledger, newest first.
  *
- * One row is in memory at a time (a table holds a batch of short cells). A prefix of a code hash is
- * enough to find its runs: the store compares whole hashes only, so prefixes are compared here.
+ * One row is in memory at a time (a table holds a batch of short cells).
  */
 #include "cli/call.h"
 #include "cli/exit_code.h"
 #include "cli/message.h"
+#include "cli/run_filter.h"
 #include "cli/show.h"
 #include "cli/store.h"
 #include "cli/table.h"
@@ -17,7 +17,6 @@
 
 #define LIMIT_FOR_TABLE 50
 #define HASH_COLUMNS    12
-#define PREFIX_MINIMUM  4
 
 static const char help[] =
     "usage: auditrun ledger list [OPTIONS]\n"
@@ -25,14 +24,7 @@ static const char help[] =
     "Lists the runs in the ledger, the newest first. Columns that do not fit the terminal are "
     "left\n"
     "out; auditrun ledger show RUN_ID has everything.\n"
-    "\n"
-    "  --company C          only runs for this company\n"
-    "  --actor A            only runs that this actor asked for\n"
-    "  --status S           only runs that ended so (succeeded, failed, timed_out, ...)\n"
-    "  --code-hash HEX      only runs of this code: its SHA-256, or the first digits of it\n"
-    "  --writer ID          only rows of this writer\n"
-    "  --since TIME         only runs received at this time or later,\n"
-    "  --until TIME         and before this one: 2026-01-31, 2026-01-31T12:00:00Z, or 2h (ago)\n"
+    "\n" RUN_FILTER_HELP
     "  --limit N            so many rows; 0: all (default: 50, with --json: all)\n"
     "  --json               each record as a line of JSON\n" STORE_OPTION_HELP "\n"
     "Exit code: 0; 2 the store failed; 64 usage; 78 bad configuration.\n"
@@ -44,26 +36,12 @@ static const char help[] =
 
 struct list_options {
     struct store_options store; /* first */
-    struct reader_filter filter;
-    const char *code_hash;
-    int64_t limit; /* OPTIONS_UNSET: the default; 0: all */
+    struct run_filter runs;
 };
-
-#define ROW(option, kind, member)                           \
-    {                                                       \
-        option, kind, offsetof(struct list_options, member) \
-    }
 
 static const struct option_row rows[] = {
     STORE_OPTION_ROWS,
-    ROW("company", OPTION_TEXT, filter.company),
-    ROW("actor", OPTION_TEXT, filter.actor),
-    ROW("status", OPTION_TEXT, filter.status),
-    ROW("writer", OPTION_TEXT, filter.writer),
-    ROW("since", OPTION_TIME, filter.since),
-    ROW("until", OPTION_TIME, filter.until),
-    ROW("code-hash", OPTION_TEXT, code_hash),
-    ROW("limit", OPTION_COUNT, limit),
+    RUN_FILTER_ROWS(struct list_options, runs),
 };
 
 enum {
@@ -145,12 +123,6 @@ static int print_row(struct table *table, const struct record *record)
     return value ? call_print_json(value) : message_failure(-ENOMEM, "cannot print a row");
 }
 
-static bool matches(const struct list_options *options, const struct record *record)
-{
-    return !options->code_hash ||
-           strncmp(record->code_sha256, options->code_hash, strlen(options->code_hash)) == 0;
-}
-
 /* Prints until the end or the limit. *left: rows that may be printed, < 0: all; 0 at the end when
  * there may be more. */
 static int print_rows(const struct list_options *options, struct reader *reader,
@@ -163,7 +135,7 @@ static int print_rows(const struct list_options *options, struct reader *reader,
             return EXIT_CODE_OK;
         if (rc != 0)
             return store_failed(reader, rc);
-        if (!matches(options, record))
+        if (!run_filter_matches(&options->runs, record))
             continue;
         int code = print_row(table, record);
         if (code != EXIT_CODE_OK)
@@ -177,12 +149,12 @@ static int print_rows(const struct list_options *options, struct reader *reader,
 static int list(const struct list_options *options, struct table *table)
 {
     AR_CLEANUP(store_cleanup) struct reader *reader = NULL;
-    struct reader_filter filter = options->filter;
-    int64_t left = options->limit == 0 ? -1 : options->limit;
+    struct reader_filter filter = options->runs.filter;
+    int64_t left = options->runs.limit == 0 ? -1 : options->runs.limit;
     int code = store_open(&options->store, &reader);
     if (code != EXIT_CODE_OK)
         return code;
-    if (left > 0 && !options->code_hash)
+    if (left > 0 && !options->runs.code_hash)
         filter.limit = left;
     int rc = reader_query(reader, &filter, READER_NEWEST_FIRST);
     if (rc != 0)
@@ -191,26 +163,9 @@ static int list(const struct list_options *options, struct table *table)
     if (table)
         table_flush(table);
     if (left == 0 && table && isatty(STDERR_FILENO) == 1)
-        (void)message_error(0, "the newest %" PRId64 " rows; --limit 0 shows all", options->limit);
+        (void)message_error(0, "the newest %" PRId64 " rows; --limit 0 shows all",
+                            options->runs.limit);
     return code;
-}
-
-/* A whole hash is the store's to compare; a prefix is ours. */
-static int check_hash(const char *title, struct list_options *options)
-{
-    const char *hash = options->code_hash;
-    if (!hash)
-        return EXIT_CODE_OK;
-    if (digest_is_hex(hash)) {
-        options->filter.code_sha256 = hash;
-        options->code_hash = NULL;
-        return EXIT_CODE_OK;
-    }
-    size_t length = strlen(hash);
-    if (length < PREFIX_MINIMUM || length > DIGEST_HEX_BYTES - 1 ||
-        strspn(hash, "0123456789abcdef") != length)
-        return message_usage(title, "--code-hash takes 4 to 64 lower-case hex digits");
-    return EXIT_CODE_OK;
 }
 
 static int act(const char *title, void *target, const struct options_rest *rest)
@@ -218,27 +173,18 @@ static int act(const char *title, void *target, const struct options_rest *rest)
     AR_CLEANUP(table_cleanup) struct table *table = NULL;
     struct list_options *options = target;
     struct terminal terminal;
-    enum status status = STATUS_NONE;
     (void)rest;
-    if (options->filter.status && !status_from_word(options->filter.status, &status))
-        return message_usage(title, "--status takes one of the statuses: succeeded, failed, "
-                                    "timed_out, limit_exceeded, cancelled, capability_denied, "
-                                    "unauthorized, disabled, refused, provider_failed, "
-                                    "interrupted");
-    int code = check_hash(title, options);
+    int code = run_filter_check(title, &options->runs);
     if (code != EXIT_CODE_OK)
         return code;
-    if (options->limit == OPTIONS_UNSET)
-        options->limit = options->store.json ? 0 : LIMIT_FOR_TABLE;
+    if (options->runs.limit == OPTIONS_UNSET)
+        options->runs.limit = options->store.json ? 0 : LIMIT_FOR_TABLE;
     terminal_open(&terminal, stdout);
     int rc = options->store.json ? 0 : table_new(columns, COLUMN_COUNT, &terminal, &table);
     return rc == 0 ? list(options, table) : message_failure(rc, "cannot print a table");
 }
 
-static const struct list_options defaults = {
-    .filter = {.since = ROW_NULL, .until = ROW_NULL, .limit = ROW_NULL},
-    .limit = OPTIONS_UNSET,
-};
+static const struct list_options defaults = {.runs = RUN_FILTER_NONE};
 
 const struct verb verb_ledger_list = {
     .group = "ledger",
