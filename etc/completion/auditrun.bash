@@ -16,11 +16,12 @@ _auditrun() {
         return
     fi
     if [[ $verb == ledger ]] && ((COMP_CWORD == 2)); then
-        mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show events checkpoints keygen --help' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show events checkpoints export import keygen --help' -- "$current")
         return
     fi
     case $previous in
     --partitions) words='day week month' ;;
+    --format) words='json csv' ;;
     --kind)
         words='started stopped reloaded switched executor_registered key_changed gap clock_stepped
             partition_retired'

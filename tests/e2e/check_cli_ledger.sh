@@ -274,6 +274,124 @@ if [[ -n $cluster ]]; then
     told PostgreSQL "$url"
 fi
 
+# ---- export ---------------------------------------------------------------------------------------
+
+# count WORD FILE: lines that are that.
+count() { grep -c "^{\"$1\":" "$2"; }
+is() { [[ $1 == "$2" ]]; }
+
+exported() {
+    local name=$1 url=$2 full=export.$1 other=resumed.$1
+    configure "$url"
+    check "$name: export to a file" tells 0 out '^4 runs, ' ledger export --output "$full"
+    check "$name: which is not written over: 74" tells 74 err 'there already' ledger export --output "$full"
+    check "$name: all kinds of lines" is "$(count run "$full") $(count key "$full") $(count head "$full")" '4 3 1'
+    check "$name: as many to standard output" ends 0 ledger export
+    check "$name: the same" cmp -s out "$full"
+    for cut in 0 1 50 900 2500 6000 "$(($(wc -c <"$full") - 1))"; do
+        head -c "$cut" "$full" >"$other"
+        check "$name: cut at $cut, it goes on" ends 0 ledger export --resume "$other"
+        check "$name: with all rows, each once" cmp -s <(grep -E '^..(run|event)' "$other") \
+            <(grep -E '^..(run|event)' "$full")
+        check "$name: and all checkpoints" cmp -s <(grep ^..checkpoint "$other") <(grep ^..checkpoint "$full")
+    done
+    check "$name: a whole one has no more rows" tells 0 out '^0 runs, 0 events, 0 checkpoints, 3 keys' \
+        ledger export --resume "$other"
+    writer=$(sed -n 's/^{"head":{"writer":"\([^"]*\).*/\1/p' "$full" | head -n 1)
+    check "$name: behind a place" ends 0 ledger export --after "$writer:2"
+    check "$name: is the rest" cmp -s <(grep -E '^..(run|event)' out) <(grep -E '^..(run|event)' "$full" | tail -n +3)
+    check "$name: with a filter, runs alone" ends 0 ledger export --company beta
+    check "$name: one" lines 1
+    check "$name: the newest" ends 0 ledger export --limit 2
+    check "$name: two" lines 2
+    check "$name: CSV" ends 0 ledger export --format csv
+    cp out "$name.csv"
+    check "$name: is what others read" python3 - "$name.csv" <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+assert len(rows) == 4 and rows[3]["actor"] == '=bob, "b"' and rows[0]["company"] == "acme", rows
+assert rows[0]["signal"] == "" and rows[0]["status"] == "succeeded"
+END
+    head -c 1500 "$name.csv" >torn.csv
+    check "$name: CSV goes on too" ends 0 ledger export --format csv --resume torn.csv
+    check "$name: with the same end" cmp -s torn.csv "$name.csv"
+}
+
+exported SQLite "sqlite:$folder/ledger.db"
+if [[ -n $cluster ]]; then
+    new_database unused
+    exported PostgreSQL "${url/unused/audit}"
+fi
+configure "sqlite:$folder/ledger.db"
+echo '{"what":1}' >strange
+check 'a file of another kind: 66' tells 66 err 'line 1 is not of an export' ledger export --resume strange
+check 'is left alone' has strange '{"what":1}'
+check 'no such format: 64' ends 64 ledger export --format xml
+check 'no such place: 64' tells 64 err WRITER:SEQ ledger export --after x:1
+check 'either or: 64' ends 64 ledger export --output a --resume b
+full_disk() {
+    "$auditrun" ledger export >/dev/full 2>err
+    (($? == 74))
+}
+check 'a full disk: 74' full_disk
+
+# ---- import ---------------------------------------------------------------------------------------
+
+# rows_equal URL URL: the same rows in both.
+rows_equal() {
+    "$auditrun" ledger export --ledger "$1" >one && "$auditrun" ledger export --ledger "$2" >two && cmp -s one two
+}
+
+# imported NAME FROM TO: to an empty ledger at TO.
+imported() {
+    local name=$1 from=$2 to=$3
+    "$auditrun" ledger init --ledger "$to" >/dev/null
+    "$auditrun" ledger export --ledger "$from" >whole.jsonl
+    head -n 4 whole.jsonl >part.jsonl
+    check "$name: a part" tells 0 out '^4 rows' ledger import --ledger "$to" part.jsonl
+    check "$name: all of it" ends 0 ledger import --json --ledger "$to" whole.jsonl
+    check "$name: four were there" member_is rows_there 4
+    check "$name: verify is green" tells 0 out '^whole' verify --ledger "$to" --key checkpoint.key.pub
+    check "$name: all is as it was" rows_equal "$from" "$to"
+    check "$name: again, without harm" tells 0 out '^0 rows' ledger import --ledger "$to" whole.jsonl
+    check "$name: a part that is there" tells 0 out '^0 rows' ledger import --ledger "$to" part.jsonl
+}
+
+source="sqlite:$folder/ledger.db"
+imported 'SQLite to SQLite' "$source" "sqlite:$folder/copy.db"
+from_pipe() { "$auditrun" ledger export | "$auditrun" ledger import --ledger "sqlite:$folder/copy.db" - >out; }
+check 'from a pipe' from_pipe
+if [[ -n $cluster ]]; then
+    new_database grown
+    imported 'SQLite to PostgreSQL' "$source" "$url"
+    check 'verify in SQL is green' is "$(sql grown 'SELECT finding FROM auditrun.verify()')" ok
+    check 'no row is in the default partition' is "$(sql grown 'SELECT count(*) FROM auditrun.runs_default')" 0
+    check 'the keys are there' is "$(sql grown 'SELECT count(*) FROM auditrun.keys')" 3
+    audit=${url/grown/audit}
+    imported 'PostgreSQL to SQLite' "$audit" "sqlite:$folder/shrunk.db"
+fi
+
+# refused WHAT PATTERN SED: the export, changed, does not go into an empty ledger.
+refused() {
+    rm -f refused.db*
+    "$auditrun" ledger init --ledger sqlite:refused.db >/dev/null
+    sed "$3" whole.jsonl >changed.jsonl
+    check "$1" tells 1 err "$2" ledger import --ledger sqlite:refused.db changed.jsonl
+}
+
+"$auditrun" ledger export --ledger "$source" >whole.jsonl
+refused 'a row that was altered: 1' 'row 2 .*altered' '2s/"late":false/"late":true/'
+refused 'a row that is missing: 1' 'missing' 3d
+refused 'rows that are missing at the end: 1' 'are missing in the file' '/^..event/d;/^..run/d'
+refused 'a row that comes twice: 1' 'comes twice' 3p
+refused 'a signature that is wrong: 1' 'signature' '/^..checkpoint/s/"made_at":"20/"made_at":"19/'
+check 'a line that is none: 66' tells 66 err 'line 1: it is not of an export' ledger import strange
+check 'a file that is not there: 66' ends 66 ledger import nowhere.jsonl
+check 'no file: 64' ends 64 ledger import
+check 'a ledger that is not ready: 2' ends 2 ledger import --ledger sqlite:nowhere.db whole.jsonl
+head -c 3000 whole.jsonl >torn.jsonl
+check 'a torn line is told: 66' tells 66 err 'torn: auditrun ledger export --resume' ledger import --ledger sqlite:refused.db torn.jsonl
+
 # ---- the end --------------------------------------------------------------------------------------
 
 echo "1..$number"
