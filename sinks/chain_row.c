@@ -18,9 +18,18 @@
 #define YEAR_10000_US   INT64_C(253402300800000000)
 #define UUID_TEXT_BYTES (UUID7_TEXT_BYTES - 1)
 
-void chain_row_begin(struct chain_row *row, const struct row_layout *layout)
+static void learn_layout(struct chain_row *row, const struct row_layout *layout)
 {
     row->layout = layout;
+    row->seq_column = row_find(layout, "seq");
+    for (size_t i = 0; i < layout->count; i++)
+        row->name_lengths[i] = (unsigned char)strlen(layout->columns[i].name);
+}
+
+void chain_row_begin(struct chain_row *row, const struct row_layout *layout)
+{
+    if (row->layout != layout)
+        learn_layout(row, layout);
     row->column = 0;
     row->readable = true;
     row->id[0] = row->writer[0] = row->row_hash[0] = '\0';
@@ -69,7 +78,7 @@ static int reserve(struct chain_row *row, size_t more)
 static char *begin_value(struct chain_row *row, size_t length)
 {
     const char *name = row->layout->columns[row->column].name;
-    size_t name_length = strlen(name), needed;
+    size_t name_length = row->name_lengths[row->column], needed;
     if (!base_add(length, name_length + 2, &needed) || reserve(row, needed) < 0)
         return NULL;
     char *at = row->bytes + row->length;
@@ -104,17 +113,27 @@ int chain_row_wrong(struct chain_row *row)
 
 /* ---- forms -------------------------------------------------------------------------------------- */
 
+/* Eight bytes at a time: the high bit of each byte that is a control character, or not ASCII. */
+static uint64_t unusual(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t below_space = (bytes - ones * 0x20) & ~bytes;
+    uint64_t del = bytes ^ (ones * 0x7f);
+    return (below_space | ((del - ones) & ~del) | bytes) & high;
+}
+
 static bool is_line(const char *text, size_t length)
 {
-    unsigned char all = 0, control = 0;
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)text[i];
-        all |= c;
-        control |= (unsigned char)((c < 0x20) | (c == 0x7f));
+    uint64_t found = 0, bytes;
+    size_t i = 0;
+    for (; i + sizeof(bytes) <= length; i += sizeof(bytes)) {
+        memcpy(&bytes, text + i, sizeof(bytes));
+        found |= unusual(bytes);
     }
-    if (control)
-        return false;
-    return all < 0x80 || (text_is_utf8(text, length) && !text_has_control(text, length));
+    bytes = UINT64_C(0x2020202020202020);
+    memcpy(&bytes, text + i, length - i);
+    found |= unusual(bytes);
+    return found == 0 || (text_is_utf8(text, length) && !text_has_control(text, length));
 }
 
 static bool begins_with(const char *text, size_t length, char first)
@@ -125,11 +144,17 @@ static bool begins_with(const char *text, size_t length, char first)
     return i < length && text[i] == first;
 }
 
+/* 1 for a lower-case hex digit. */
+static const unsigned char hex_digits[256] = {
+    ['0'] = 1, ['1'] = 1, ['2'] = 1, ['3'] = 1, ['4'] = 1, ['5'] = 1, ['6'] = 1, ['7'] = 1,
+    ['8'] = 1, ['9'] = 1, ['a'] = 1, ['b'] = 1, ['c'] = 1, ['d'] = 1, ['e'] = 1, ['f'] = 1,
+};
+
 static bool is_hex(const char *text, size_t length)
 {
-    bool right = true;
+    unsigned char right = 1;
     for (size_t i = 0; i < length; i++)
-        right &= (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+        right &= hex_digits[(unsigned char)text[i]];
     return right;
 }
 
@@ -144,12 +169,9 @@ static bool is_time(const char *text, size_t length)
 
 static bool is_uuid(const char *text, size_t length)
 {
-    char copy[UUID7_TEXT_BYTES];
-    if (length != UUID_TEXT_BYTES)
-        return false;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    return uuid7_is_uuid(copy);
+    return length == UUID_TEXT_BYTES && text[8] == '-' && text[13] == '-' && text[18] == '-' &&
+           text[23] == '-' && is_hex(text, 8) && is_hex(text + 9, 4) && is_hex(text + 14, 4) &&
+           is_hex(text + 19, 4) && is_hex(text + 24, 12);
 }
 
 /* Version 7 with the variant of RFC 9562. */
@@ -273,7 +295,7 @@ static int put_number(struct chain_row *row, int64_t value)
     char digits[NUMBER_BYTES];
     if (value == ROW_NULL)
         return chain_row_wrong(row); /* in a struct it would mean null, which it is not */
-    if (strcmp(row->layout->columns[row->column].name, "seq") == 0)
+    if (row->column == row->seq_column)
         row->seq = value;
     char *first = digits_before(digits + sizeof(digits), value);
     return put(row, first, (size_t)(digits + sizeof(digits) - first));
@@ -358,13 +380,13 @@ void chain_row_hasher_free(struct chain_row_hasher *hasher)
 
 int chain_row_check(struct chain_row_hasher *hasher, const struct chain_row *row)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE], wanted[CHAIN_ROW_DIGEST_BYTES];
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    char digits[2 * EVP_MAX_MD_SIZE + 1];
     unsigned int length = 0;
     if (EVP_DigestInit_ex2(hasher->context, NULL, NULL) != 1 ||
         EVP_DigestUpdate(hasher->context, row->bytes, row->length) != 1 ||
-        EVP_DigestFinal_ex(hasher->context, sum, &length) != 1 || length != sizeof(wanted))
+        EVP_DigestFinal_ex(hasher->context, sum, &length) != 1 || length != CHAIN_ROW_DIGEST_BYTES)
         return -EIO;
-    if (!text_from_hex(row->row_hash, sizeof(wanted), wanted))
-        return 1;
-    return memcmp(sum, wanted, sizeof(wanted)) == 0 ? 0 : 1;
+    text_to_hex(sum, length, digits);
+    return strcmp(digits, row->row_hash) == 0 ? 0 : 1;
 }

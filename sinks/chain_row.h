@@ -19,6 +19,8 @@
 struct chain_row {
     const struct row_layout *layout; /* record_layout or chain_event_layout */
     size_t column;                   /* the next one */
+    size_t seq_column;               /* of the layout, as is what follows */
+    unsigned char name_lengths[ROW_MAX_COLUMNS];
     bool readable;
     char id[UUID7_TEXT_BYTES], writer[UUID7_TEXT_BYTES]; /* "" when they cannot be read */
     int64_t seq;                                         /* 0: it cannot be read */
