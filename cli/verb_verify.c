@@ -111,9 +111,7 @@ static const char *explain(enum verify_finding finding)
         [VERIFY_HEAD] = "is not the head that the store keeps: rows were dropped at the end",
         [VERIFY_UNREADABLE] = "cannot be read: a column does not have its form",
         [VERIFY_CHECKPOINT] = "is not what a checkpoint says: history was rewritten or cut off",
-        [VERIFY_UNSIGNED] =
-            "has a checkpoint with a wrong signature or by a key that does not count, "
-            "or was retired without one",
+        [VERIFY_UNSIGNED] = "has no signature that counts: it is wrong, or by another key",
     };
     return (unsigned)finding < VERIFY_FINDING_COUNT ? words[finding] : "is wrong";
 }
