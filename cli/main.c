@@ -19,7 +19,8 @@ static const struct verb *const verbs[] = {
     &verb_run,           &verb_executors,     &verb_status,         &verb_record,
     &verb_cancel,        &verb_ledger_init,   &verb_ledger_migrate, &verb_ledger_status,
     &verb_ledger_list,   &verb_ledger_show,   &verb_ledger_events,  &verb_ledger_checkpoints,
-    &verb_ledger_export, &verb_ledger_import, &verb_ledger_keygen,  &verb_verify,
+    &verb_ledger_export, &verb_ledger_import, &verb_ledger_retire,  &verb_ledger_keygen,
+    &verb_verify,
 };
 
 static void print_verbs(FILE *stream, const char *group)

@@ -44,6 +44,7 @@ extern const struct verb verb_ledger_events;
 extern const struct verb verb_ledger_checkpoints;
 extern const struct verb verb_ledger_export;
 extern const struct verb verb_ledger_import;
+extern const struct verb verb_ledger_retire;
 extern const struct verb verb_ledger_keygen;
 extern const struct verb verb_verify;
 

@@ -16,7 +16,7 @@ _auditrun() {
         return
     fi
     if [[ $verb == ledger ]] && ((COMP_CWORD == 2)); then
-        mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show events checkpoints export import keygen --help' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show events checkpoints export import retire keygen --help' -- "$current")
         return
     fi
     case $previous in

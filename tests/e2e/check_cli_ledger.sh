@@ -164,7 +164,11 @@ check 'as JSON' ends 0 ledger keygen --json second.key
 check 'with the paths' has <(member public_key) "$folder/second.key.pub"
 check 'no file: 64' ends 64 ledger keygen
 check 'two files: 64' ends 64 ledger keygen a b
-check 'keygen has help with examples' tells 0 out '^Examples' ledger keygen --help
+for verb in init migrate status list events checkpoints export import retire keygen; do
+    check "$verb has help with examples" tells 0 out '^Examples' ledger "$verb" --help
+    check "$verb is in the manual" says "$AUDITRUN_SOURCE/man/auditrun.1" "^\.Ss auditrun ledger $verb\$"
+    check "$verb is completed" says "$AUDITRUN_SOURCE/etc/completion/auditrun.bash" "'init .*\\b$verb\\b.*--help'"
+done
 
 # ---- init, migrate, status ------------------------------------------------------------------------
 
