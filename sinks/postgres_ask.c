@@ -246,11 +246,12 @@ bool postgres_ask_send(struct postgres_ask *ask, PGconn *pg)
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-bool postgres_ask_changed(const PGresult *result, size_t count)
+/* So many rows were changed, or read. */
+static bool changed(const PGresult *result, size_t count)
 {
     /* libpq takes a result that it may not change, and gives a text that it owns. */
-    const char *changed = PQcmdTuples((PGresult *)(uintptr_t)result);
-    return strtoull(changed, NULL, 10) == count;
+    const char *number = PQcmdTuples((PGresult *)(uintptr_t)result);
+    return strtoull(number, NULL, 10) == count;
 }
 
 static bool is_tag(const PGresult *result, const char *tag)
@@ -344,7 +345,7 @@ void postgres_ask_take(struct postgres_ask *ask, const PGresult *result, bool wa
     size_t index = ask->results++;
     if (ask->failed || index >= ask->statements)
         return;
-    if (ask->expected[index] != ANY_NUMBER && !postgres_ask_changed(result, ask->expected[index]))
+    if (ask->expected[index] != ANY_NUMBER && !changed(result, ask->expected[index]))
         ask->failed = true;
     switch (operation->kind) {
     case QUESTION_APPEND:

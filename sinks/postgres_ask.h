@@ -52,7 +52,4 @@ bool postgres_ask_is_good(const struct postgres_ask *ask);
  * was asked is answered; NULL: there is none. */
 const char *postgres_ask_end(const struct postgres_ask *ask);
 
-/* So many rows were changed, or read. */
-bool postgres_ask_changed(const PGresult *result, size_t count);
-
 #endif
