@@ -54,7 +54,7 @@ struct ledger {
     void *context;
     void (*settled)(void *context);
     void *settled_context;
-    bool closing;
+    bool closing; /* the sink calls back what it has, and is asked nothing more */
 };
 
 static void start_batch(struct ledger *ledger);
@@ -129,6 +129,8 @@ static void go_on(struct ledger *ledger)
 static void probed(void *context, bool up)
 {
     struct ledger *ledger = context;
+    if (ledger->closing)
+        return;
     if (up)
         ask_head(ledger);
     else
@@ -247,6 +249,8 @@ static void send_batch(struct ledger *ledger);
 static void first_found(void *context, enum sink_answer answer, const struct record *record)
 {
     struct ledger *ledger = context;
+    if (ledger->closing)
+        return;
     if (answer == SINK_FAILED) {
         go_down(ledger);
         return;
@@ -317,6 +321,8 @@ static void head_confirmed(void *context, enum sink_outcome outcome, size_t bad)
 {
     struct ledger *ledger = context;
     (void)bad;
+    if (ledger->closing)
+        return;
     if (outcome == SINK_STORED)
         use_head(ledger);
     else
@@ -326,6 +332,8 @@ static void head_confirmed(void *context, enum sink_outcome outcome, size_t bad)
 static void head_answered(void *context, enum sink_answer answer, const struct sink_head *head)
 {
     struct ledger *ledger = context;
+    if (ledger->closing)
+        return;
     if (answer == SINK_FAILED) {
         go_down(ledger);
         return;
@@ -352,6 +360,11 @@ static void appended(void *context, enum sink_outcome outcome, size_t bad)
 {
     struct ledger *ledger = context;
     struct ledger_batch *batch = &ledger->batch;
+    if (ledger->closing) {
+        if (outcome == SINK_STORED)
+            batch_stored(ledger);
+        return;
+    }
     switch (outcome) {
     case SINK_STORED:
         batch_stored(ledger);
