@@ -219,6 +219,23 @@ START_TEST(the_backend_is_stopped)
 }
 END_TEST
 
+/* The daemon ends while it waits to hear what became of its COMMIT: it keeps what it has, and the next one
+ * resolves it. */
+START_TEST(the_daemon_ends_meanwhile)
+{
+    struct site site;
+    open_site(&site, server);
+    (void)backend_before_commit(&site);
+    load_await_kept(site.load, SOME, WAIT_MS);
+    ck_assert_int_eq(daemon_terminate(site.daemon), 0);
+    daemon_launch(site.daemon);
+    daemon_await(site.daemon);
+    proxy_release(site.proxy);
+    expect_service(&site);
+    close_site(&site);
+}
+END_TEST
+
 /* ---- the server as a whole -------------------------------------------------------------------- */
 
 START_TEST(the_postmaster_is_killed)
@@ -484,6 +501,7 @@ int main(void)
     tcase_add_loop_test(commit, the_connection_is_cut, 0, 2);
     tcase_add_loop_test(commit, the_backend_is_killed, 0, 2);
     tcase_add_loop_test(commit, the_backend_is_stopped, 0, 2);
+    tcase_add_test(commit, the_daemon_ends_meanwhile);
     tcase_add_test(whole, the_postmaster_is_killed);
     tcase_add_test(whole, the_disk_is_full);
     tcase_add_loop_test(two, the_standby_has_not_got_it, 0, 2);
