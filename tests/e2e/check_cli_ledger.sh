@@ -167,7 +167,7 @@ check 'two files: 64' ends 64 ledger keygen a b
 for verb in init migrate status list events checkpoints export import retire keygen; do
     check "$verb has help with examples" tells 0 out '^Examples' ledger "$verb" --help
     check "$verb is in the manual" says "$AUDITRUN_SOURCE/man/auditrun.1" "^\.Ss auditrun ledger $verb\$"
-    check "$verb is completed" says "$AUDITRUN_SOURCE/etc/completion/auditrun.bash" "'init .*\\b$verb\\b.*--help'"
+    check "$verb is completed" says "$AUDITRUN_SOURCE/etc/completion/auditrun.bash" "[' ]$verb .*--help'"
 done
 
 # ---- init, migrate, status ------------------------------------------------------------------------
