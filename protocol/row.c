@@ -35,9 +35,8 @@ void row_init(const struct row_layout *layout, void *row)
 char **row_apart(const struct row_layout *layout, void *row, size_t column)
 {
     const struct row_column *description = &layout->columns[column];
-    return is_pointer(description->form)
-               ? (char **)(void *)((char *)row + description->offset)
-               : NULL;
+    return is_pointer(description->form) ? (char **)(void *)((char *)row + description->offset)
+                                         : NULL;
 }
 
 void row_release(const struct row_layout *layout, void *row)

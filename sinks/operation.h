@@ -29,16 +29,16 @@ enum question_kind {
 
 struct question {
     enum question_kind kind;
-    struct sink_batch batch; /* QUESTION_APPEND; it points at the three that are next */
+    struct sink_batch batch;     /* QUESTION_APPEND; it points at the three that are next */
     struct record **records;     /* owned array */
     struct chain_event **events; /* owned array */
     struct checkpoint checkpoint;
-    char *writer;            /* owned; also of QUESTION_HEAD */
-    char *company, *key;     /* owned; NULL where they do not apply */
-    char *request_sha256;    /* owned */
-    char *run_id;            /* owned */
-    char *event_id;          /* owned */
-    void *block;             /* owned: what the rows lie in when they are a copy; else NULL */
+    char *writer;         /* owned; also of QUESTION_HEAD */
+    char *company, *key;  /* owned; NULL where they do not apply */
+    char *request_sha256; /* owned */
+    char *run_id;         /* owned */
+    char *event_id;       /* owned */
+    void *block;          /* owned: what the rows lie in when they are a copy; else NULL */
 };
 
 /* As if nothing had happened: not stored, failed, down. operation_new() starts with this. */

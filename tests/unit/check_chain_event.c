@@ -79,8 +79,8 @@ END_TEST
 
 START_TEST(test_without_details)
 {
-    AR_CLEANUP(chain_event_cleanup) struct chain_event *event =
-        chain_event_new(ID, EVENT_GAP, NULL, 0);
+    AR_CLEANUP(chain_event_cleanup)
+    struct chain_event *event = chain_event_new(ID, EVENT_GAP, NULL, 0);
     ck_assert_str_eq(event->detail, "{}");
 }
 END_TEST

@@ -31,11 +31,10 @@ START_TEST(test_text)
     char text[CHECKPOINT_TEXT_BYTES];
     memset(checkpoint.key_id, 'b', DIGEST_HEX_BYTES - 1);
     checkpoint_text(&checkpoint, text);
-    ck_assert_str_eq(
-        text, "auditrun checkpoint 1\nwriter:" WRITER "\nseq:42\nrow_hash:"
-              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
-              "made_at:2023-11-14T22:13:20.000001Z\nkey_id:"
-              "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n");
+    ck_assert_str_eq(text, "auditrun checkpoint 1\nwriter:" WRITER "\nseq:42\nrow_hash:"
+                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+                           "made_at:2023-11-14T22:13:20.000001Z\nkey_id:"
+                           "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n");
 }
 END_TEST
 
@@ -77,8 +76,9 @@ END_TEST
 
 START_TEST(test_pem)
 {
-    AR_CLEANUP(checkpoint_key_cleanup) struct checkpoint_key *key = new_key(), *private_half = NULL,
-                                                             *public_half = NULL;
+    AR_CLEANUP(checkpoint_key_cleanup)
+    struct checkpoint_key *key = new_key(),
+                          *private_half = NULL, *public_half = NULL;
     AR_AUTO_FREE char *private_pem = checkpoint_key_pem(key, true),
                       *public_pem = checkpoint_key_pem(key, false);
     ck_assert_ptr_nonnull(strstr(private_pem, "-----BEGIN PRIVATE KEY-----"));
