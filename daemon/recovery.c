@@ -23,6 +23,8 @@ struct recovery {
     struct record *record;     /* that is being asked about; or */
     struct chain_event *event; /* that one */
     struct deadline retry;
+    bool asking; /* the ledger will call back */
+    bool freed;  /* which frees it then */
     size_t interrupted, kept, known;
 };
 
@@ -54,9 +56,21 @@ static void append(struct recovery *recovery)
     recover_next(recovery);
 }
 
+/* The ledger has called back; false when that is all that was waited for. */
+static bool is_wanted(struct recovery *recovery)
+{
+    recovery->asking = false;
+    if (!recovery->freed)
+        return true;
+    recovery_free(recovery);
+    return false;
+}
+
 static void claimed(void *context, enum sink_claim claim, const char *holder, bool same_request)
 {
     struct recovery *recovery = context;
+    if (!is_wanted(recovery))
+        return;
     (void)holder;
     (void)same_request;
     if (claim == SINK_CLAIMED)
@@ -67,18 +81,27 @@ static void claimed(void *context, enum sink_claim claim, const char *holder, bo
         deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
 }
 
+static void claim(struct recovery *recovery)
+{
+    const struct record *left = recovery->record;
+    recovery->asking = true;
+    ledger_claim(recovery->line->ledger, left->company, left->idempotency_key, left->request_sha256,
+                 left->run_id, claimed, recovery);
+}
+
 static void found(void *context, enum sink_answer answer, const struct record *record)
 {
     struct recovery *recovery = context;
-    const struct record *left = recovery->record;
     (void)record;
+    if (!is_wanted(recovery))
+        return;
+    const struct record *left = recovery->record;
     if (answer == SINK_FAILED)
         deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
     else if (answer == SINK_FOUND)
         settle(recovery);
     else if (left && left->idempotency_key)
-        ledger_claim(recovery->line->ledger, left->company, left->idempotency_key,
-                     left->request_sha256, left->run_id, claimed, recovery);
+        claim(recovery);
     else
         append(recovery);
 }
@@ -91,6 +114,7 @@ static void ask(void *context)
         key.event_id = recovery->event->event_id;
     else
         key.run_id = recovery->record->run_id;
+    recovery->asking = true;
     ledger_find(recovery->line->ledger, &key, found, recovery);
     fault_point("recovery_asked");
 }
@@ -140,6 +164,9 @@ struct recovery *recovery_start(struct line *line)
 void recovery_free(struct recovery *recovery)
 {
     if (!recovery)
+        return;
+    recovery->freed = true;
+    if (recovery->asking)
         return;
     deadline_free(&recovery->retry);
     record_free(recovery->record);

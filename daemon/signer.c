@@ -22,9 +22,10 @@ struct signer {
     struct checkpoint_key *key;
     int64_t every_ms;
     struct deadline timer;
-    struct checkpoint made;   /* on its way, or the newest that was made; seq 0: none */
-    struct checkpoint stored; /* the newest that is in the ledger */
-    bool storing;
+    struct checkpoint made;      /* on its way, or the newest that was made; seq 0: none */
+    struct checkpoint stored;    /* the newest that is in the ledger */
+    bool storing;                /* the ledger will call back */
+    bool freed;                  /* which frees it then */
     void (*done)(void *context); /* who waits for this one */
     void *context;
 };
@@ -84,6 +85,10 @@ static void checkpoint_stored(void *context, bool done)
 {
     struct signer *signer = context;
     signer->storing = false;
+    if (signer->freed) {
+        free(signer);
+        return;
+    }
     if (done)
         signer->stored = signer->made;
     else
@@ -174,7 +179,9 @@ void signer_free(struct signer *signer)
         return;
     deadline_free(&signer->timer);
     checkpoint_key_free(signer->key);
-    free(signer);
+    signer->freed = true;
+    if (!signer->storing)
+        free(signer);
 }
 
 const struct checkpoint_key *signer_key(const struct signer *signer)
