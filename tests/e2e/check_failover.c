@@ -30,6 +30,7 @@ struct site {
     char url[URL_BYTES]; /* past the proxy */
     struct daemon *daemon;
     struct load *load;
+    bool restarted; /* what is asked of a daemon at its very end may get no answer */
 };
 
 /* ---- questions to the server ------------------------------------------------------------------ */
@@ -124,8 +125,10 @@ static void close_site(struct site *site)
     struct load_counts counts = load_counts(site->load);
     size_t rows =
         load_expect_rows((const struct load *const *)&site->load, 1, site->url, NULL, WAIT_MS);
-    ck_assert_int_eq(counts.asked, counts.told + counts.kept);
-    ck_assert_uint_eq(rows, (size_t)counts.asked);
+    ck_assert_uint_ge(rows, (size_t)(counts.told + counts.kept));
+    ck_assert_uint_le(rows, (size_t)counts.asked);
+    if (!site->restarted)
+        ck_assert_int_eq(counts.asked, counts.told + counts.kept);
     ck_assert_int_eq(daemon_terminate(site->daemon), 0);
     load_expect_sql_verify(site->url);
     load_free(site->load);
@@ -228,9 +231,29 @@ START_TEST(the_daemon_ends_meanwhile)
     (void)backend_before_commit(&site);
     load_await_kept(site.load, SOME, WAIT_MS);
     ck_assert_int_eq(daemon_terminate(site.daemon), 0);
-    daemon_launch(site.daemon);
-    daemon_await(site.daemon);
+    site.restarted = true;
+    daemon_start_again(site.daemon);
     proxy_release(site.proxy);
+    expect_service(&site);
+    close_site(&site);
+}
+END_TEST
+
+/* The daemon ends while it asks for what the one before has left. */
+START_TEST(the_daemon_ends_in_its_recovery)
+{
+    struct site site;
+    int status;
+    open_site(&site, server);
+    daemon_kill9(site.daemon);
+    daemon_launch_fault(site.daemon, "recovery_asked:1:stop");
+    ck_assert_int_eq(waitpid(daemon_pid(site.daemon), &status, WUNTRACED), daemon_pid(site.daemon));
+    ck_assert(WIFSTOPPED(status));
+    ck_assert_int_eq(kill(daemon_pid(site.daemon), SIGTERM), 0);
+    ck_assert_int_eq(kill(daemon_pid(site.daemon), SIGCONT), 0);
+    ck_assert_int_eq(daemon_wait(site.daemon), 0);
+    site.restarted = true;
+    daemon_start_again(site.daemon);
     expect_service(&site);
     close_site(&site);
 }
@@ -502,6 +525,7 @@ int main(void)
     tcase_add_loop_test(commit, the_backend_is_killed, 0, 2);
     tcase_add_loop_test(commit, the_backend_is_stopped, 0, 2);
     tcase_add_test(commit, the_daemon_ends_meanwhile);
+    tcase_add_test(commit, the_daemon_ends_in_its_recovery);
     tcase_add_test(whole, the_postmaster_is_killed);
     tcase_add_test(whole, the_disk_is_full);
     tcase_add_loop_test(two, the_standby_has_not_got_it, 0, 2);
