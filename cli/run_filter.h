@@ -22,6 +22,7 @@ struct run_filter {
     }
 
 /* The options: member is that of the verb's struct. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): the argument is the name of a member */
 #define RUN_FILTER_ROWS(type, member)                                  \
     {"company", OPTION_TEXT, offsetof(type, member.filter.company)},   \
         {"actor", OPTION_TEXT, offsetof(type, member.filter.actor)},   \
@@ -33,6 +34,7 @@ struct run_filter {
     {                                                                  \
         "limit", OPTION_COUNT, offsetof(type, member.limit)            \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define RUN_FILTER_HELP                                                                       \
     "  --company C          only runs for this company\n"                                     \
     "  --actor A            only runs that this actor asked for\n"                            \

@@ -178,6 +178,8 @@ static int verify(const struct given *given, struct verify_options *options,
     options->progress = drawn ? draw : NULL;
     options->context = &progress;
     int rc = verify_ledger(reader, options, result);
+    options->progress = NULL;
+    options->context = NULL;
     if (drawn)
         wipe(&progress);
     if (rc != 0)

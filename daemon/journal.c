@@ -343,8 +343,10 @@ json_t *journal_status(struct journal *journal)
 struct record *journal_next_left(struct journal *journal)
 {
     struct record *record = NULL;
-    while (!record && journal->left_next < journal->left_count)
-        record = AR_TAKE(journal->left[journal->left_next++].record);
+    while (!record && journal->left_next < journal->left_count) {
+        struct record **left = &journal->left[journal->left_next++].record;
+        record = AR_TAKE(*left);
+    }
     return record;
 }
 

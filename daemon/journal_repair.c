@@ -248,8 +248,8 @@ static struct chain_event *make_event(const struct inspection *in)
         return NULL;
     uuid7_next(&generator, (uint64_t)now / 1000, random, id);
     json_t *detail = json_pack("{s:s, s:I, s:s?}", "cause", "journal_repaired", "dropped_bytes",
-                               (json_int_t)(in->dropped_bytes + in->tail_bytes), "kept_as",
-                               in->kept_as[0] ? in->kept_as : NULL);
+                               (json_int_t)in->dropped_bytes + (json_int_t)in->tail_bytes,
+                               "kept_as", in->kept_as[0] ? in->kept_as : NULL);
     return chain_event_new(id, EVENT_GAP, detail, now);
 }
 

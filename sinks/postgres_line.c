@@ -230,12 +230,11 @@ static void synced(void *context)
     if (TAILQ_EMPTY(&line->active))
         return;
     postgres_conn_blame(line->conn, line->ask.problem);
-    if (line->suspect || line->ask.problem != POSTGRES_FINE) /* there may be a better server */
-        postgres_conn_fail(line->conn);
-    else if (line->phase == PHASE_LEARNING && line->learned)
+    bool learning = line->phase == PHASE_LEARNING;
+    if (line->suspect || line->ask.problem != POSTGRES_FINE || (learning && !line->learned))
+        postgres_conn_fail(line->conn); /* there may be a better server */
+    else if (learning)
         ask(line);
-    else if (line->phase == PHASE_LEARNING)
-        postgres_conn_fail(line->conn);
     else if (line->in_transaction)
         end_transaction(line);
     else

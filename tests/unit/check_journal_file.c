@@ -256,7 +256,7 @@ END_TEST
  * was acknowledged; but what was synced is not forgiven. */
 START_TEST(test_a_hole_in_a_write_that_was_cut_off)
 {
-    struct image image;
+    static struct image image;
     struct journal_file *file;
     struct seen seen;
     off_t offset;
