@@ -33,11 +33,19 @@ static void draw(struct progress *progress)
     progress->drawn = true;
 }
 
+void progress_show(struct progress *progress, int64_t done, int64_t of)
+{
+    progress->done = done;
+    progress->of = of;
+    if (progress->terminal.is_terminal)
+        draw(progress);
+}
+
 void progress_step(struct progress *progress)
 {
     progress->done++;
-    if (progress->terminal.is_terminal && progress->done % EVERY_ROWS == 0)
-        draw(progress);
+    if (progress->done % EVERY_ROWS == 0)
+        progress_show(progress, progress->done, progress->of);
 }
 
 void progress_end(struct progress *progress)

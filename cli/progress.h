@@ -13,7 +13,9 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, int64_t of);
-/* One more row. */
+/* So many rows are done, of so many. */
+void progress_show(struct progress *progress, int64_t done, int64_t of);
+/* One more row; shown every few thousand. */
 void progress_step(struct progress *progress);
 /* Takes the line away. */
 void progress_end(struct progress *progress);

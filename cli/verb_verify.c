@@ -7,6 +7,7 @@
 #include "cli/checkpoint_file.h"
 #include "cli/exit_code.h"
 #include "cli/message.h"
+#include "cli/progress.h"
 #include "cli/store.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -14,8 +15,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-
-#define BAR_COLUMNS 30
 
 static const char help[] =
     "usage: auditrun verify [OPTIONS]\n"
@@ -59,28 +58,9 @@ static const struct option_row rows[] = {
     {"quiet", OPTION_FLAG, offsetof(struct given, quiet)},
 };
 
-/* A line that draws over itself; of < 0: the end is not known. */
-static void draw(void *context, int64_t done, int64_t of)
+static void show(void *context, int64_t done, int64_t of)
 {
-    static const char full[] = "##############################",
-                      none[] = "..............................";
-    const struct terminal *terminal = context;
-    _Static_assert(sizeof(full) == BAR_COLUMNS + 1 && sizeof(none) == sizeof(full), "one bar");
-    if (of <= 0) {
-        (void)fprintf(terminal->stream, "\r%" PRId64 " rows", done);
-    } else {
-        double part = done >= of ? 1 : (double)done / (double)of;
-        int filled = (int)(part * BAR_COLUMNS);
-        (void)fprintf(terminal->stream, "\r[%.*s%.*s] %3d%%  %" PRId64 " rows", filled, full,
-                      BAR_COLUMNS - filled, none, (int)(part * 100), done);
-    }
-    (void)fflush(terminal->stream);
-}
-
-static void wipe(const struct terminal *terminal)
-{
-    (void)fprintf(terminal->stream, "\r\033[K");
-    (void)fflush(terminal->stream);
+    progress_show(context, done, of);
 }
 
 static int print_json(const struct verify_result *result)
@@ -169,19 +149,17 @@ static int verify(const struct given *given, struct verify_options *options,
                   struct verify_result *result)
 {
     AR_CLEANUP(store_cleanup) struct reader *reader = NULL;
-    struct terminal progress;
+    struct progress progress;
     int code = store_open(&given->store, &reader);
     if (code != EXIT_CODE_OK)
         return code;
-    terminal_open(&progress, stderr);
-    bool drawn = progress.is_terminal && !given->quiet;
-    options->progress = drawn ? draw : NULL;
+    progress_begin(&progress, 0);
+    options->progress = given->quiet ? NULL : show;
     options->context = &progress;
     int rc = verify_ledger(reader, options, result);
     options->progress = NULL;
     options->context = NULL;
-    if (drawn)
-        wipe(&progress);
+    progress_end(&progress);
     if (rc != 0)
         return store_failed(reader, rc);
     if (options->writer && result->writers == 0)

@@ -4,25 +4,13 @@
  */
 #include "sinks/reader.h"
 #include "sinks/schema.h"
+#include "tests/contract/server.h"
 #include "tests/lib/ledger.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 /* ---- the schema ----------------------------------------------------------------------------- */
 
@@ -337,9 +325,5 @@ int main(void)
     TCase *tcase = tcase_create("ledger");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

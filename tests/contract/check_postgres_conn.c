@@ -8,6 +8,7 @@
 #include "tests/lib/pair.h"
 #include "tests/lib/processes.h"
 #include "tests/lib/tls.h"
+#include "tests/suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -498,9 +499,5 @@ int main(void)
     Suite *suite = suite_create("postgres_conn");
     add(suite, "connecting", start_servers, stop_servers, alone, AR_COUNT(alone));
     add(suite, "pair", start_pair, stop_pair, two, AR_COUNT(two));
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -6,9 +6,11 @@
  * once, on the server that is the primary then.
  */
 #include "sinks/schema.h"
+#include "tests/contract/server.h"
 #include "tests/lib/ledger.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/proxy.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <event2/event.h>
@@ -49,20 +51,20 @@ static void use_url(struct writer *writer, const char *url)
     ck_assert_int_eq(sink_open(url, writer->ledger.base, &writer->ledger.sink), 0);
 }
 
-static void begin(struct writer *writer, struct postgres_server *server)
+static void begin(struct writer *writer, struct postgres_server *of)
 {
-    ledger_begin(&writer->ledger, LEDGER_POSTGRES, server);
+    ledger_begin(&writer->ledger, LEDGER_POSTGRES, of);
     records_begin(&writer->chain, 1);
     writer->head = ledger_chain_head(&writer->chain);
     writer->rows = 0;
 }
 
 /* With the sink behind the proxy. */
-static void begin_behind(struct writer *writer, struct postgres_server *server,
+static void begin_behind(struct writer *writer, struct postgres_server *of,
                          const struct proxy *proxy)
 {
     char url[URL_BYTES], host[PROXY_HOST_BYTES];
-    begin(writer, server);
+    begin(writer, of);
     proxy_host(proxy, host);
     (void)snprintf(url, sizeof(url), "postgres:%s user=tester %s", host,
                    strstr(writer->ledger.url, "dbname="));
@@ -200,20 +202,6 @@ static void wait_for_proxy(struct writer *writer, struct proxy *proxy, unsigned 
 }
 
 /* ---- the way to the server (C25) ------------------------------------------------------------ */
-
-static struct postgres_server *server;
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 static struct proxy *start_proxy(const struct postgres_server *to)
 {
@@ -562,9 +550,5 @@ int main(void)
     tcase_add_test(two, test_old_primary_is_back);
     suite_add_tcase(suite, one);
     suite_add_tcase(suite, two);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

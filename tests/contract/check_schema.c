@@ -4,6 +4,7 @@
  */
 #include "sinks/schema.h"
 #include "tests/lib/database.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -470,9 +471,5 @@ int main(void)
     TCase *tcase = tcase_create("schema");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

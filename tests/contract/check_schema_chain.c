@@ -3,7 +3,9 @@
  * code whatever the values, every change turns verify red at the right row, and a partition goes only
  * with its event.
  */
+#include "tests/contract/server.h"
 #include "tests/lib/database.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -15,20 +17,6 @@
 #define EVENT_SEQ   4
 #define AT          INT64_C(1769860800000000)
 #define ODD_ROWS    60
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 static void grow_mixed(PGconn *pg, struct records_chain *chain)
 {
@@ -557,9 +545,5 @@ int main(void)
     TCase *tcase = tcase_create("schema_chain");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * structure to everybody, and to each role what is not its work. On a real server, in plain SQL.
  */
 #include "tests/lib/database.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -434,9 +435,5 @@ int main(void)
     TCase *tcase = tcase_create("schema_guards");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -4,26 +4,14 @@
  * What only one kind of store can suffer (a server that is gone, a file that was moved) is in
  * check_sink_faults.c; readers and verify are in check_ledger.c.
  */
+#include "tests/contract/server.h"
 #include "tests/lib/ledger.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 static const struct sink_head nowhere = {
     .seq = 0, .hash = "0000000000000000000000000000000000000000000000000000000000000000"};
@@ -563,9 +551,5 @@ int main(void)
     tcase_add_test(forms, test_unknown_urls);
     suite_add_tcase(suite, forms);
     suite_add_tcase(suite, contract);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

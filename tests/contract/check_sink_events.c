@@ -2,26 +2,14 @@
  * check_sink_events.c - the contract of sink.h for what is not a run: events in the chain, the empty
  * batch that confirms a head, checkpoints, maintenance. The same test for every sink.
  */
+#include "tests/contract/server.h"
 #include "tests/lib/ledger.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 static const struct sink_head nowhere = {
     .seq = 0, .hash = "0000000000000000000000000000000000000000000000000000000000000000"};
@@ -409,9 +397,5 @@ int main(void)
     for (size_t i = 0; i < AR_COUNT(tests); i++)
         tcase_add_loop_test(contract, *tests[i], 0, LEDGER_KINDS);
     suite_add_tcase(suite, contract);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

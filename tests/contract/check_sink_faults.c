@@ -5,7 +5,9 @@
  */
 #include "sinks/memory.h"
 #include "sinks/schema.h"
+#include "tests/contract/server.h"
 #include "tests/lib/ledger.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <event2/event.h>
@@ -16,20 +18,6 @@
 #include <string.h>
 
 #define SHORT_MS 700
-
-static struct postgres_server *server; /* for the tests that leave it running */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 static bool is_there(struct ledger *ledger, const struct record *record)
 {
@@ -516,9 +504,5 @@ int main(void)
     TCase *tcase = tcase_create("faults");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -2,26 +2,14 @@
  * check_verify.c - whoever changes a ledger behind its back is found out, at the first row that is
  * wrong. The same tests on SQLite and PostgreSQL.
  */
+#include "tests/contract/server.h"
 #include "tests/lib/history.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 /* ---- verify --------------------------------------------------------------------------------- */
 
@@ -398,9 +386,5 @@ int main(void)
     TCase *tcase = tcase_create("verify");
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -3,26 +3,14 @@
  * hash anew, is found out by a signature that was kept elsewhere; and rows that were retired are
  * missed by nobody, as long as somebody signed for it. The same tests on SQLite and PostgreSQL.
  */
+#include "tests/contract/server.h"
 #include "tests/lib/history.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct postgres_server *server; /* one for all tests of this program */
-
-static void start_server(void)
-{
-    server = postgres_start();
-    ck_assert_ptr_nonnull(server);
-}
-
-static void stop_server(void)
-{
-    postgres_free(server);
-    server = NULL;
-}
 
 /* A ledger with two chains, each with a checkpoint over its seq 5 and one over its head. */
 struct signed_ledger {
@@ -395,9 +383,5 @@ int main(void)
         tcase_add_loop_test(tcase, *both[i], LEDGER_SQLITE, LEDGER_POSTGRES + 1);
     tcase_add_loop_test(tcase, test_changed_checkpoints_are_found, 0, 2 * (int)AR_COUNT(changes));
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

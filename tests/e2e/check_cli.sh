@@ -4,9 +4,9 @@
 # shellcheck disable=SC2317 # the helpers are called through check, wait_for and trap
 set -u
 
-: "${AUDITRUN_BUILD:?}" "${AUDITRUN_SOURCE:?}"
-auditrun=$AUDITRUN_BUILD/auditrun
-number=0 failures=0 status=0 daemon=''
+# shellcheck source=../lib/cli.sh
+source "${AUDITRUN_SOURCE:?}/tests/lib/cli.sh" || exit 1
+daemon=''
 folder=$(mktemp -d "${TMPDIR:-/tmp}/check-cli.XXXXXX") || exit 1
 
 cleanup() {
@@ -19,50 +19,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 cd "$folder" || exit 1
-
-# wait_for COMMAND...: until it succeeds, 30 s at most.
-wait_for() {
-    local end=$((SECONDS + 30))
-    until "$@"; do
-        ((SECONDS < end)) || return 1
-        sleep 0.05
-    done
-}
-
-# check WHAT CONDITION...: one line of TAP.
-check() {
-    local what=$1
-    shift
-    number=$((number + 1))
-    if "$@"; then
-        echo "ok $number - $what"
-    else
-        failures=$((failures + 1))
-        echo "not ok $number - $what"
-        printf '# exit status %s; %s\n' "$status" "$*"
-        head -n 5 out err 2>/dev/null | sed 's/^/# /'
-    fi
-}
-
-# ends WANTED ARGUMENT...: auditrun with these arguments ends so; its output is in out and err.
-ends() {
-    local wanted=$1
-    shift
-    status=0
-    "$auditrun" "$@" >out 2>err </dev/null || status=$?
-    ((status == wanted))
-}
-
-says() { grep -q -e "$2" "$1"; }
-has() { [[ $(cat "$1") == "$2" ]]; }
-lines() { (($(wc -l <out) == $1)); }
-
-# tells WANTED FILE PATTERN ARGUMENT...: auditrun ends so, and a line of out or err matches.
-tells() {
-    local wanted=$1 file=$2 pattern=$3
-    shift 3
-    ends "$wanted" "$@" && says "$file" "$pattern"
-}
 
 # ---- a daemon -------------------------------------------------------------------------------------
 

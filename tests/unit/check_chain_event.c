@@ -2,6 +2,7 @@
  * check_chain_event.c - the daemon's own rows: canonical bytes, hash, and JSON there and back.
  */
 #include "protocol/chain_event.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <string.h>
@@ -94,9 +95,5 @@ int main(void)
     tcase_add_test(tcase, test_json_there_and_back);
     tcase_add_test(tcase, test_without_details);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

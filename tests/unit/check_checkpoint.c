@@ -4,6 +4,7 @@
  */
 #include "protocol/checkpoint.h"
 #include "protocol/text.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <string.h>
@@ -77,8 +78,7 @@ END_TEST
 START_TEST(test_pem)
 {
     AR_CLEANUP(checkpoint_key_cleanup)
-    struct checkpoint_key *key = new_key(),
-                          *private_half = NULL, *public_half = NULL;
+    struct checkpoint_key *key = new_key(), *private_half = NULL, *public_half = NULL;
     AR_AUTO_FREE char *private_pem = checkpoint_key_pem(key, true),
                       *public_pem = checkpoint_key_pem(key, false);
     ck_assert_ptr_nonnull(strstr(private_pem, "-----BEGIN PRIVATE KEY-----"));
@@ -170,9 +170,5 @@ int main(void)
     tcase_add_test(tcase, test_key_of_the_rfc);
     tcase_add_test(tcase, test_json_there_and_back);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

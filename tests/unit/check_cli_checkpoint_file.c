@@ -5,6 +5,7 @@
 #include "cli/checkpoint_file.h"
 
 #include "cli/exit_code.h"
+#include "tests/suite.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -119,9 +120,5 @@ int main(void)
     tcase_add_test(tcase, test_long_lines);
     tcase_add_test(tcase, test_keys);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
  */
 #include "cli/client.h"
 #include "cli/config_file.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -311,9 +312,5 @@ int main(void)
     tcase_add_test(config, a_named_file_has_to_be_there);
     tcase_add_test(config, the_socket_is_looked_for_in_order);
     suite_add_tcase(suite, config);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

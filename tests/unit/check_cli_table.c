@@ -2,6 +2,7 @@
  * check_cli_table.c - tables fit the terminal, keep their columns, and escape what is in them.
  */
 #include "cli/table.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <string.h>
@@ -149,9 +150,5 @@ int main(void)
     tcase_add_test(rows, cells_are_escaped_and_cut);
     tcase_add_test(rows, a_long_table_has_one_head);
     suite_add_tcase(suite, rows);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  */
 #include "cli/show.h"
 #include "cli/terminal.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <locale.h>
@@ -226,9 +227,5 @@ int main(void)
     tcase_add_test(show, numbers_are_for_people);
     tcase_add_test(show, values_are_in_few_words);
     suite_add_tcase(suite, show);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * passes.
  */
 #include "daemon/config.h"
+#include "tests/suite.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -157,9 +158,5 @@ int main(void)
     tcase_add_test(tcase, test_long_line_is_not_cut);
     tcase_add_test(tcase, test_missing_file);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

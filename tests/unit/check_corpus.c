@@ -7,6 +7,7 @@
 #include "protocol/record.h"
 #include "protocol/rpc.h"
 #include "protocol/spec.h"
+#include "tests/suite.h"
 #include "tests/unit/unit.h"
 
 #include <dirent.h>
@@ -156,9 +157,5 @@ int main(void)
     TCase *tcase = tcase_create("corpus");
     tcase_add_loop_test(tcase, test_corpus, 0, AR_COUNT(targets));
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

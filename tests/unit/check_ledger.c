@@ -9,6 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/journal.h"
 #include "sinks/memory.h"
+#include "tests/suite.h"
 #include "tests/unit/unit.h"
 
 #include <event2/event.h>
@@ -516,9 +517,5 @@ int main(void)
     tcase_add_test(tcase, test_writer_is_taken_by_another);
     tcase_add_test(tcase, test_kept_records_survive_a_restart);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #define AUDITRUN_TESTS_UNIT_UNIT_H
 
 #include "protocol/json.h"
+#include "tests/suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -29,11 +30,7 @@ static inline int unit_main(const char *name, const struct unit_case *cases, siz
             tcase_add_test(tcase, **test);
         suite_add_tcase(suite, tcase);
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }
 
 /* text with ' turned into "; malloc'd. */
