@@ -4,6 +4,7 @@
  */
 #include "daemon/journal_repair.h"
 #include "daemon/journal_store.h"
+#include "tests/suite.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -309,9 +310,5 @@ int main(void)
     for (size_t i = 0; i < AR_COUNT(tests); i++)
         tcase_add_test(tcase, *tests[i]);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }
