@@ -102,12 +102,14 @@ unit_tests := $(sort $(wildcard tests/unit/check_*.c))
 other_tests := $(sort $(wildcard tests/contract/check_*.c)) \
 	$(sort $(wildcard tests/conformance/check_*.c)) \
 	$(sort $(wildcard tests/e2e/check_*.c))
+soak_tests := $(sort $(wildcard tests/soak/check_*.c))
 script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 test_tools := $(sort $(wildcard tests/tools/*.c))
 bench_tools := $(sort $(wildcard tests/bench/*.c))
 fuzzers := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
 test_paths := $(patsubst %.c,$(BUILD)/%,$(unit_tests) $(other_tests))
+soak_paths := $(patsubst %.c,$(BUILD)/%,$(soak_tests))
 tool_paths := $(patsubst %.c,$(BUILD)/%,$(test_tools))
 bench_paths := $(patsubst %.c,$(BUILD)/%,$(bench_tools))
 fuzz_paths := $(patsubst %.c,$(BUILD)/%,$(fuzzers))
@@ -126,6 +128,8 @@ with_test_library := $(if $(unit_tests),$(shell grep -l '^\#include "tests/lib/'
 # They read journals.
 stack_check_crash := $(stack_test) daemon $(stack_daemon)
 stack_check_journal_damage := $(stack_check_crash)
+stack_check_failover := $(stack_check_crash)
+stack_check_soak := $(stack_check_crash)
 
 unit_stack = $(or $(stack_$(notdir $1)),$(if \
 	$(filter $1.c,$(with_test_library)),test) $(or \
@@ -147,7 +151,7 @@ say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
 
 # ---- goals ----------------------------------------------------------------------------------------
 
-.PHONY: all tests help check valgrind-check bench fuzz fuzz-run lint format install uninstall \
+.PHONY: all tests help check valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
 	clean distclean FORCE $(programs)
 
 all: $(program_paths)
@@ -178,6 +182,7 @@ help:
 #: make lint                  layout, conventions, shellcheck, cppcheck, clang-tidy
 #: make format                lay the sources out
 #: make bench                 measure against the anchors
+#: make soak                  faults of any kind under load for SOAK_SECONDS (120); SOAK_SEED=N again
 #: make fuzz                  every fuzzer for FUZZ_SECONDS (30), with clang's libFuzzer
 #: make install               to DESTDIR, below prefix (/usr/local); make uninstall takes it back
 #: make lib-NAME              one library (protocol sinks daemon cli exec-common exec-namespace test)
@@ -277,7 +282,7 @@ $(foreach p,$(programs),$(eval $(call \
 	link,$(BUILD)/$p,$(call objects,$(main_$p)),$(stack_$p))))
 $(foreach t,$(unit_tests:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call unit_stack,$t),$$(CHECK_LIBS))))
-$(foreach t,$(other_tests:.c=),$(eval $(call \
+$(foreach t,$(other_tests:.c=) $(soak_tests:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call other_stack,$t),$$(CHECK_LIBS))))
 $(foreach t,$(test_tools:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call tool_stack,$t))))
@@ -295,7 +300,7 @@ $(foreach t,$(fuzzers:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c) $(replay),$(call fuzz_stack,$t),,$$(FUZZ_LINK_FLAGS))))
 
 c_sources := $(foreach l,$(libraries),$(call sources,$l)) $(wildcard $(mains)) $(unit_tests) \
-	$(other_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
+	$(other_tests) $(soak_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
 headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources)) $(faults_objects:.o=.d)
@@ -322,6 +327,12 @@ valgrind-check: $(patsubst %.c,$(BUILD)/%,$(unit_tests))
 
 bench: $(program_paths) $(tool_paths) $(bench_paths)
 	@AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' tests/bench/run $(BENCH_ARGS)
+
+SOAK_SECONDS ?= 120
+SOAK_SEED ?=
+soak: $(program_paths) $(faults_path) $(tool_paths) $(soak_paths)
+	@AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' \
+		SOAK_SECONDS='$(SOAK_SECONDS)' SOAK_SEED='$(SOAK_SEED)' $(BUILD)/tests/soak/check_soak
 
 FUZZ_SECONDS ?= 30
 fuzz:

@@ -65,7 +65,13 @@ static bool wait_until_synchronous(const struct pair *pair, int primary)
 
 bool pair_begin(struct pair *pair)
 {
-    const struct postgres_options options = {.settings = "wal_level = replica\n"
+    return pair_begin_with(pair, 0);
+}
+
+bool pair_begin_with(struct pair *pair, size_t disk_bytes)
+{
+    const struct postgres_options options = {.disk_bytes = disk_bytes,
+                                             .settings = "wal_level = replica\n"
                                                          "hot_standby = on\n"
                                                          "wal_keep_size = 64MB\n"
                                                          "wal_sender_timeout = 0\n"

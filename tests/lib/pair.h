@@ -19,6 +19,8 @@ struct pair {
 /* The first is the primary, the second its synchronous standby. False, with the reason on the
  * standard error, when that is not possible; pair_end() in any case. */
 bool pair_begin(struct pair *pair) AR_MUST_CHECK;
+/* The same, the first with a disk of its own (postgres_fill_disk()), also when it is a standby. */
+bool pair_begin_with(struct pair *pair, size_t disk_bytes) AR_MUST_CHECK;
 void pair_end(struct pair *pair);
 
 /* A connection string with the sockets of both, in this order. */

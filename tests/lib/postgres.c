@@ -314,6 +314,7 @@ static void remove_tree(const char *path)
     const char *const arguments[] = {"rm", "-rf", "--", path, NULL};
     pid_t pid = fork();
     if (pid == 0) {
+        (void)close(2); /* a disk that is mounted there cannot go, only what is on it */
         (void)execv("/bin/rm", (char *const *)(uintptr_t)arguments);
         _exit(127);
     }
@@ -472,10 +473,20 @@ bool postgres_follow(struct postgres_server *server, const struct postgres_serve
     return server->pid == 0 && copy_primary(server, primary, name) && postgres_start_again(server);
 }
 
+/* A question that waits on a standby is in the way of what it replays, and is cancelled for it: hence
+ * many short ones. */
 bool postgres_promote(struct postgres_server *server)
 {
-    AR_AUTO_FREE char *done = postgres_sql(server->url, "SELECT pg_promote()");
-    return done && strcmp(done, "t") == 0;
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+    bool asked = false;
+    for (int waited = 0; waited < START_SECONDS * 1000; waited += POLL_MS) {
+        asked = asked || postgres_run(server->url, "SELECT pg_promote(false)");
+        AR_AUTO_FREE char *done = postgres_sql(server->url, "SELECT NOT pg_is_in_recovery()");
+        if (done && strcmp(done, "t") == 0)
+            return true;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
 }
 
 const char *postgres_url(const struct postgres_server *server)
@@ -550,30 +561,22 @@ bool postgres_dump(const struct postgres_server *server, const char *url)
     return run(server, "pg_dump", arguments);
 }
 
-/* A statement about a database: before and after its name. */
-static bool run_about(const struct postgres_server *server, const char *before, const char *name,
-                      const char *after)
-{
-    char sql[256];
-    (void)snprintf(sql, sizeof(sql), "%s %s %s", before, name, after);
-    return postgres_run(server->url, sql);
-}
-
 bool postgres_restore(const struct postgres_server *server, const char *url)
 {
     const char *name = strstr(url, "dbname=");
-    char into[POSTGRES_URL_BYTES];
+    char into[POSTGRES_URL_BYTES], drop[128], rename[128];
     const char *const arguments[] = {"pg_restore", "--exit-on-error", "--dbname", into, "dump",
                                      NULL};
     if (!name)
         return false;
     name += strlen("dbname=");
+    (void)snprintf(drop, sizeof(drop), "DROP DATABASE %s WITH (FORCE)", name);
+    (void)snprintf(rename, sizeof(rename), "ALTER DATABASE restored RENAME TO %s", name);
     (void)snprintf(into, sizeof(into), "host=%s port=%d user=" SUPERUSER " dbname=restored",
                    server->folder, server->port);
     return postgres_run(server->url, "CREATE DATABASE restored") &&
-           run(server, "pg_restore", arguments) &&
-           run_about(server, "DROP DATABASE", name, "WITH (FORCE)") &&
-           run_about(server, "ALTER DATABASE restored RENAME TO", name, "");
+           run(server, "pg_restore", arguments) && postgres_run(server->url, drop) &&
+           postgres_run(server->url, rename);
 }
 
 size_t postgres_signal_backends(const char *url, const char *application, int number)
