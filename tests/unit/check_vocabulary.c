@@ -247,9 +247,11 @@ START_TEST(test_document_explains_each)
 {
     AR_AUTO_FREE char *protocol = read_source("docs/protocol.md");
     AR_AUTO_FREE char *executors = read_source("docs/executors.md");
+    AR_AUTO_FREE char *ledger = read_source("docs/ledger.md");
     for (size_t v = 0; v < AR_COUNT(vocabularies); v++) {
-        bool of_executors = strcmp(vocabularies[v].name, "outcome") == 0;
-        const char *text = of_executors ? executors : protocol;
+        const char *text = strcmp(vocabularies[v].name, "outcome") == 0      ? executors
+                           : strcmp(vocabularies[v].name, "event_kind") == 0 ? ledger
+                                                                             : protocol;
         for (size_t i = vocabularies[v].first; i < vocabularies[v].count; i++) {
             char as_code[80], as_text[80];
             (void)snprintf(as_code, sizeof(as_code), "`%s`", vocabularies[v].word(i));
