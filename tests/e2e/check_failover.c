@@ -88,7 +88,7 @@ static void wait_for_standby(const char *url, const char *name)
 static void start(struct site *site, const char *url)
 {
     static const struct load_options sixty_four = {
-        .name = "run", .clients = 32, .in_flight = 2, .sleep_ms = 20};
+        .name = "run", .clients = 32, .in_flight = 2, .sleep_ms = 40};
     AR_AUTO_FREE char *config = fake_config(well, 8, config_text);
     struct daemon_options options = {.config = config, .ledger_url = url};
     site->daemon = daemon_new(&options);
@@ -162,7 +162,7 @@ START_TEST(the_connection_is_cut)
 {
     struct site site;
     open_site(&site, server);
-    for (unsigned i = 1; i <= 5; i++) {
+    for (unsigned i = 1; i <= 3; i++) {
         proxy_set(site.proxy, _i == 0 ? PROXY_CUT_BEFORE : PROXY_CUT_AFTER, 1);
         ck_assert(proxy_wait(site.proxy, i));
         expect_service(&site);
@@ -418,7 +418,7 @@ START_TEST(a_state_directory_is_copied)
         load_await_told(loads[i], 4 * SOME, WAIT_MS);
     for (int i = 0; i < 2; i++)
         load_rest(loads[i], WAIT_MS);
-    size_t asked = (size_t)(load_counts(loads[0]).asked + load_counts(loads[1]).asked);
+    size_t asked = (size_t)load_counts(loads[0]).asked + (size_t)load_counts(loads[1]).asked;
     ck_assert_uint_eq(load_expect_rows((const struct load *const *)loads, 2, url, NULL, WAIT_MS),
                       asked);
     expect_sql(url, "SELECT count(DISTINCT writer) > 1 FROM auditrun.runs", "t");
@@ -500,7 +500,7 @@ START_TEST(a_dump_is_restored)
     if (!runs_meanwhile)
         daemon_start_again(daemon);
     const struct load *loads[2] = {before, play_load(daemon, "after")};
-    size_t rows = (size_t)(load_counts(loads[0]).asked + load_counts(loads[1]).asked);
+    size_t rows = (size_t)load_counts(loads[0]).asked + (size_t)load_counts(loads[1]).asked;
     ck_assert_uint_eq(load_expect_rows(loads, 2, url, NULL, WAIT_MS), rows);
     expect_sql(url,
                "SELECT string_agg(concat_ws(' ', seq, detail ->> 'cause'), ',') FROM "
