@@ -27,12 +27,8 @@ void database_begin_empty(struct database *database, struct postgres_server *ser
 
 void database_begin(struct database *database, struct postgres_server *server)
 {
-    char message[SCHEMA_MESSAGE_BYTES];
-    int applied = 0;
-    database_begin_empty(database, server);
-    int rc = schema_init(database->url, &applied, message);
-    ck_assert_msg(rc == 0 && applied > 0, "schema_init: %d, %s", rc, message);
-    ck_assert_str_eq(message, "");
+    ck_assert(postgres_new_ledger(server, database->url));
+    database->pg = open_connection(database->url + strlen("postgres:"));
 }
 
 void database_end(struct database *database)

@@ -283,12 +283,12 @@ static void make_store(struct ledger *ledger, struct postgres_server *server)
     char message[SCHEMA_MESSAGE_BYTES];
     int applied = 0;
     if (ledger->kind == LEDGER_POSTGRES) {
-        ck_assert(postgres_new_database(server, ledger->url));
-    } else {
-        (void)snprintf(ledger->folder, sizeof(ledger->folder), "/tmp/auditrun-ledger-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(ledger->folder));
-        (void)snprintf(ledger->url, sizeof(ledger->url), "sqlite:%s/ledger.db", ledger->folder);
+        ck_assert(postgres_new_ledger(server, ledger->url));
+        return;
     }
+    (void)snprintf(ledger->folder, sizeof(ledger->folder), "/tmp/auditrun-ledger-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(ledger->folder));
+    (void)snprintf(ledger->url, sizeof(ledger->url), "sqlite:%s/ledger.db", ledger->folder);
     int rc = schema_init(ledger->url, &applied, message);
     ck_assert_msg(rc == 0 && applied > 0, "schema_init: %d, %s", rc, message);
 }

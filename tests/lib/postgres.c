@@ -4,6 +4,8 @@
  */
 #include "tests/lib/postgres.h"
 
+#include "sinks/schema.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -272,6 +274,8 @@ bool postgres_start_again(struct postgres_server *server)
                                      "fsync=off",
                                      "-c",
                                      "full_page_writes=off",
+                                     "-c",
+                                     "jit=off", /* compiling takes longer than our few rows */
                                      "-c",
                                      "max_connections=60",
                                      "-c",
@@ -542,16 +546,50 @@ bool postgres_run(const char *url, const char *sql)
     return value != NULL;
 }
 
-bool postgres_new_database(struct postgres_server *server, char url[POSTGRES_URL_BYTES])
+static bool new_database(struct postgres_server *server, const char *of,
+                         char url[POSTGRES_URL_BYTES])
 {
-    char sql[64];
+    char sql[96];
     /* The pid keeps apart what processes that share the server make. */
     unsigned number = server->databases++;
-    (void)snprintf(sql, sizeof(sql), "CREATE DATABASE test_%d_%u", (int)getpid(), number);
+    (void)snprintf(sql, sizeof(sql), "CREATE DATABASE test_%d_%u TEMPLATE %s", (int)getpid(),
+                   number, of);
     (void)snprintf(url, POSTGRES_URL_BYTES,
                    "postgres:host=%s port=%d user=" SUPERUSER " dbname=test_%d_%u", server->folder,
                    server->port, (int)getpid(), number);
     return postgres_run(server->url, sql);
+}
+
+bool postgres_new_database(struct postgres_server *server, char url[POSTGRES_URL_BYTES])
+{
+    return new_database(server, "template1", url);
+}
+
+/* Makes the pattern ready under another name first, so that a test that ends in between leaves none. */
+static bool make_pattern(const struct postgres_server *server)
+{
+    char url[POSTGRES_URL_BYTES], message[SCHEMA_MESSAGE_BYTES] = "";
+    int applied = 0;
+    (void)snprintf(url, sizeof(url), "postgres:host=%s port=%d user=" SUPERUSER " dbname=unready",
+                   server->folder, server->port);
+    if (!postgres_run(server->url, "DROP DATABASE IF EXISTS unready") ||
+        !postgres_run(server->url, "CREATE DATABASE unready"))
+        return false;
+    int rc = schema_init(url, &applied, message);
+    if (rc != 0 || applied == 0 || message[0]) {
+        (void)fprintf(stderr, "test server: the schema: %d, %s\n", rc, message);
+        return false;
+    }
+    return postgres_run(server->url, "ALTER DATABASE unready RENAME TO pattern");
+}
+
+bool postgres_new_ledger(struct postgres_server *server, char url[POSTGRES_URL_BYTES])
+{
+    AR_AUTO_FREE char *there =
+        postgres_sql(server->url, "SELECT count(*) FROM pg_database WHERE datname = 'pattern'");
+    if (!there || (strcmp(there, "0") == 0 && !make_pattern(server)))
+        return false;
+    return new_database(server, "pattern", url);
 }
 
 bool postgres_dump(const struct postgres_server *server, const char *url)

@@ -41,6 +41,10 @@ const char *postgres_conninfo(const struct postgres_server *server);
 bool postgres_new_database(struct postgres_server *server,
                            char url[POSTGRES_URL_BYTES]) AR_MUST_CHECK;
 
+/* The same with a ledger in it: a copy of one that was made ready once, which is quicker. */
+bool postgres_new_ledger(struct postgres_server *server,
+                         char url[POSTGRES_URL_BYTES]) AR_MUST_CHECK;
+
 /* Its directory, in which the socket is; that socket; the port, which is in the socket's name too. */
 const char *postgres_folder(const struct postgres_server *server);
 #define POSTGRES_PATH_BYTES 160
