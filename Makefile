@@ -309,8 +309,9 @@ headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
 # Programs find what was built and the tree through AUDITRUN_BUILD and AUDITRUN_SOURCE.
 
 CHECK_TIMEOUT ?= 900
+CHECK_JOBS ?= 3
 run_checks = AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' \
-	tests/tools/run-checks --log '$(BUILD)/check' --timeout $(CHECK_TIMEOUT) --only '$(T)'
+	tests/tools/run-checks --log '$(BUILD)/check' --timeout $(CHECK_TIMEOUT) --jobs $(CHECK_JOBS) --only '$(T)'
 
 # For one unit test nothing else has to be built.
 named := $(firstword $(subst :, ,$(T)))
