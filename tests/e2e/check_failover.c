@@ -130,6 +130,8 @@ static void close_site(struct site *site)
     if (!site->restarted)
         ck_assert_int_eq(counts.asked, counts.told + counts.kept);
     ck_assert_int_eq(daemon_terminate(site->daemon), 0);
+    load_expect_nothing_open(site->daemon);
+    expect_sql(site->url, "SELECT count(*) FROM auditrun.events WHERE kind = 'gap'", "0");
     load_expect_sql_verify(site->url);
     load_free(site->load);
     daemon_free(site->daemon);

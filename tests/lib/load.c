@@ -379,6 +379,14 @@ void load_add_journal(json_t *ids, const struct daemon *daemon)
     journal_state_free(&state);
 }
 
+void load_expect_nothing_open(const struct daemon *daemon)
+{
+    AR_AUTO_JSON json_t *open = json_object();
+    load_add_journal(open, daemon);
+    ck_assert_msg(json_object_size(open) == 0, "%zu runs are open in the journal",
+                  json_object_size(open));
+}
+
 void load_add_rows(json_t *ids, const char *url)
 {
     struct rows rows = rows_read(url);

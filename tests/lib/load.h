@@ -61,6 +61,8 @@ void load_await_kept(const struct load *load, int more, int64_t ms);
  * does not run. */
 void load_add_rows(json_t *ids, const char *url);
 void load_add_journal(json_t *ids, const struct daemon *daemon);
+/* After the end of a daemon that had the ledger: there are none. */
+void load_expect_nothing_open(const struct daemon *daemon);
 
 /* Waits for the rows: they are exactly these, each once, and who was answered finds what was said, with
  * the late ones being those that were kept. */
