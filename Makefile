@@ -103,12 +103,13 @@ other_tests := $(sort $(wildcard tests/contract/check_*.c)) \
 	$(sort $(wildcard tests/conformance/check_*.c)) \
 	$(sort $(wildcard tests/e2e/check_*.c))
 soak_tests := $(sort $(wildcard tests/soak/check_*.c))
+long_tests := $(sort $(wildcard tests/long/check_*.c))
 script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 test_tools := $(sort $(wildcard tests/tools/*.c))
 bench_tools := $(sort $(wildcard tests/bench/*.c))
 fuzzers := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-test_paths := $(patsubst %.c,$(BUILD)/%,$(unit_tests) $(other_tests))
+test_paths := $(patsubst %.c,$(BUILD)/%,$(unit_tests) $(other_tests) $(long_tests))
 soak_paths := $(patsubst %.c,$(BUILD)/%,$(soak_tests))
 tool_paths := $(patsubst %.c,$(BUILD)/%,$(test_tools))
 bench_paths := $(patsubst %.c,$(BUILD)/%,$(bench_tools))
@@ -151,7 +152,7 @@ say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
 
 # ---- goals ----------------------------------------------------------------------------------------
 
-.PHONY: all tests help check valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
+.PHONY: all tests help check check-long valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
 	clean distclean FORCE $(programs)
 
 all: $(program_paths)
@@ -171,6 +172,7 @@ help:
 
 #: make                       build the programs into $(BUILD), build/ by default
 #: make check                 build and run every test; the last line counts them
+#: make check-long            the tests that take minutes: kills, failovers, full disks
 #: make check T=NAME          one test program (check_NAME), one test case, or PROGRAM:CASE
 #: make SANITIZE=address,undefined [check]      the same, instrumented, in a folder of its own
 #: make CC=clang              another compiler, in a folder of its own
@@ -282,7 +284,7 @@ $(foreach p,$(programs),$(eval $(call \
 	link,$(BUILD)/$p,$(call objects,$(main_$p)),$(stack_$p))))
 $(foreach t,$(unit_tests:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call unit_stack,$t),$$(CHECK_LIBS))))
-$(foreach t,$(other_tests:.c=) $(soak_tests:.c=),$(eval $(call \
+$(foreach t,$(other_tests:.c=) $(long_tests:.c=) $(soak_tests:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call other_stack,$t),$$(CHECK_LIBS))))
 $(foreach t,$(test_tools:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call tool_stack,$t))))
@@ -300,7 +302,7 @@ $(foreach t,$(fuzzers:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c) $(replay),$(call fuzz_stack,$t),,$$(FUZZ_LINK_FLAGS))))
 
 c_sources := $(foreach l,$(libraries),$(call sources,$l)) $(wildcard $(mains)) $(unit_tests) \
-	$(other_tests) $(soak_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
+	$(other_tests) $(long_tests) $(soak_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
 headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources)) $(faults_objects:.o=.d)
@@ -320,7 +322,10 @@ named_paths := $(if $(named),$(filter %/$(named) %/check_$(named) %/fuzz_$(named
 
 check: $(or $(named_paths),tests)
 	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(unit_tests)) $(script_tests) \
-		$(patsubst %.c,$(BUILD)/%,$(other_tests)) $(fuzz_paths)
+		$(patsubst %.c,$(BUILD)/%,$(other_tests) $(if $(T),$(long_tests))) $(fuzz_paths)
+
+check-long: tests
+	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(long_tests))
 
 valgrind-check: $(patsubst %.c,$(BUILD)/%,$(unit_tests))
 	@$(call need,valgrind,valgrind)
