@@ -54,10 +54,10 @@ static const struct option_row rows[] = {
 enum {
     COLUMN_HAPPENED,
     COLUMN_KIND,
-    COLUMN_DETAIL,
     COLUMN_LATE,
     COLUMN_WRITER,
     COLUMN_SEQ,
+    COLUMN_DETAIL, /* last: nothing is padded to the longest of them */
     COLUMN_COUNT
 };
 
