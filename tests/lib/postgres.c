@@ -4,8 +4,6 @@
  */
 #include "tests/lib/postgres.h"
 
-#include "sinks/schema.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -29,7 +27,6 @@
 #define START_TRIES    200
 #define POLL_MS        10
 #define FIRST_DATABASE "postgres"
-#define SUPERUSER      "tester"
 #define FIRST_PORT     5432
 
 struct postgres_server {
@@ -42,7 +39,6 @@ struct postgres_server {
     int port;
     bool tcp, has_disk;
     bool killed; /* the last postmaster, whose backends may be there still */
-    unsigned databases;
 };
 
 static void say(const char *what, const char *why)
@@ -195,7 +191,7 @@ static bool make_cluster(struct postgres_server *server)
                                      "--auth=trust",
                                      "--encoding=UTF8",
                                      "--locale=C.UTF-8",
-                                     "--username=" SUPERUSER,
+                                     "--username=" POSTGRES_SUPERUSER,
                                      server->has_disk ? "--wal-segsize=1" : NULL,
                                      NULL};
     return run(server, "initdb", arguments);
@@ -403,7 +399,8 @@ static struct postgres_server *make_server(bool tcp)
     server->port = tcp ? free_port() : FIRST_PORT;
     if (server->port > 0 && find_programs(server) && make_folder(server)) {
         (void)snprintf(server->url, sizeof(server->url),
-                       "postgres:host=%s port=%d user=" SUPERUSER " dbname=" FIRST_DATABASE,
+                       "postgres:host=%s port=%d user=" POSTGRES_SUPERUSER
+                       " dbname=" FIRST_DATABASE,
                        server->folder, server->port);
         return server;
     }
@@ -453,7 +450,8 @@ static bool copy_primary(const struct postgres_server *server,
                                      "--dbname",
                                      from,
                                      NULL};
-    (void)snprintf(from, sizeof(from), "host=%s port=%d user=" SUPERUSER " application_name=%s",
+    (void)snprintf(from, sizeof(from),
+                   "host=%s port=%d user=" POSTGRES_SUPERUSER " application_name=%s",
                    primary->folder, primary->port, name);
     return run(server, "pg_basebackup", arguments);
 }
@@ -523,74 +521,7 @@ int postgres_port(const struct postgres_server *server)
     return server->port;
 }
 
-/* ---- SQL ------------------------------------------------------------------------------------ */
-
-char *postgres_sql(const char *url, const char *sql)
-{
-    PGconn *pg = PQconnectdb(url + strlen("postgres:"));
-    PGresult *result = PQstatus(pg) == CONNECTION_OK ? PQexec(pg, sql) : NULL;
-    ExecStatusType status = PQresultStatus(result);
-    char *value = NULL;
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-        value = strdup(PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
-    else
-        say(sql, PQerrorMessage(pg));
-    PQclear(result);
-    PQfinish(pg);
-    return value;
-}
-
-bool postgres_run(const char *url, const char *sql)
-{
-    AR_AUTO_FREE char *value = postgres_sql(url, sql);
-    return value != NULL;
-}
-
-static bool new_database(struct postgres_server *server, const char *of,
-                         char url[POSTGRES_URL_BYTES])
-{
-    char sql[96];
-    /* The pid keeps apart what processes that share the server make. */
-    unsigned number = server->databases++;
-    (void)snprintf(sql, sizeof(sql), "CREATE DATABASE test_%d_%u TEMPLATE %s", (int)getpid(),
-                   number, of);
-    (void)snprintf(url, POSTGRES_URL_BYTES,
-                   "postgres:host=%s port=%d user=" SUPERUSER " dbname=test_%d_%u", server->folder,
-                   server->port, (int)getpid(), number);
-    return postgres_run(server->url, sql);
-}
-
-bool postgres_new_database(struct postgres_server *server, char url[POSTGRES_URL_BYTES])
-{
-    return new_database(server, "template1", url);
-}
-
-/* Makes the pattern ready under another name first, so that a test that ends in between leaves none. */
-static bool make_pattern(const struct postgres_server *server)
-{
-    char url[POSTGRES_URL_BYTES], message[SCHEMA_MESSAGE_BYTES] = "";
-    int applied = 0;
-    (void)snprintf(url, sizeof(url), "postgres:host=%s port=%d user=" SUPERUSER " dbname=unready",
-                   server->folder, server->port);
-    if (!postgres_run(server->url, "DROP DATABASE IF EXISTS unready") ||
-        !postgres_run(server->url, "CREATE DATABASE unready"))
-        return false;
-    int rc = schema_init(url, &applied, message);
-    if (rc != 0 || applied == 0 || message[0]) {
-        (void)fprintf(stderr, "test server: the schema: %d, %s\n", rc, message);
-        return false;
-    }
-    return postgres_run(server->url, "ALTER DATABASE unready RENAME TO pattern");
-}
-
-bool postgres_new_ledger(struct postgres_server *server, char url[POSTGRES_URL_BYTES])
-{
-    AR_AUTO_FREE char *there =
-        postgres_sql(server->url, "SELECT count(*) FROM pg_database WHERE datname = 'pattern'");
-    if (!there || (strcmp(there, "0") == 0 && !make_pattern(server)))
-        return false;
-    return new_database(server, "pattern", url);
-}
+/* ---- backups -------------------------------------------------------------------------------- */
 
 bool postgres_dump(const struct postgres_server *server, const char *url)
 {
@@ -610,25 +541,10 @@ bool postgres_restore(const struct postgres_server *server, const char *url)
     name += strlen("dbname=");
     (void)snprintf(drop, sizeof(drop), "DROP DATABASE %s WITH (FORCE)", name);
     (void)snprintf(rename, sizeof(rename), "ALTER DATABASE restored RENAME TO %s", name);
-    (void)snprintf(into, sizeof(into), "host=%s port=%d user=" SUPERUSER " dbname=restored",
-                   server->folder, server->port);
+    (void)snprintf(into, sizeof(into),
+                   "host=%s port=%d user=" POSTGRES_SUPERUSER " dbname=restored", server->folder,
+                   server->port);
     return postgres_run(server->url, "CREATE DATABASE restored") &&
            run(server, "pg_restore", arguments) && postgres_run(server->url, drop) &&
            postgres_run(server->url, rename);
-}
-
-size_t postgres_signal_backends(const char *url, const char *application, int number)
-{
-    char sql[256];
-    size_t count = 0;
-    (void)snprintf(sql, sizeof(sql),
-                   "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity "
-                   "WHERE application_name = '%s' AND datname = current_database()",
-                   application);
-    AR_AUTO_FREE char *pids = postgres_sql(url, sql);
-    char *rest = pids;
-    const char *pid;
-    while (rest && *rest && (pid = strsep(&rest, " ")))
-        count += kill((pid_t)strtol(pid, NULL, 10), number) == 0;
-    return count;
 }

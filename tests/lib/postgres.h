@@ -14,6 +14,8 @@
 
 struct postgres_server;
 
+#define POSTGRES_SUPERUSER "tester" /* of every server that is made here */
+
 /* What a server may have beyond a Unix socket for everybody on it. Zero: nothing of it. */
 struct postgres_options {
     bool tcp;             /* also on 127.0.0.1, at postgres_port() */
