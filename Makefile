@@ -376,7 +376,7 @@ lint-shell:
 	$(call say,LINT,shell)
 	$(Q)find . \( -name .git -o -name 'build*' -o -name 'configure*' \) -prune -o -type f -exec awk \
 		'FNR == 1 && /^#!.*[\/ ](ba|da)?sh( |$$)/ { print FILENAME } { nextfile }' {} + | \
-		xargs -r shellcheck --source-path=SCRIPTDIR
+		xargs -r shellcheck --external-sources --source-path=SCRIPTDIR
 
 # What a library exports begins with the name of its file, and no library has writable globals.
 lint-symbols: $(call archives,$(filter-out test,$(libraries)))

@@ -68,6 +68,8 @@ static int resolve_two(getaddrinfo_fn *real, const char *service, const struct a
     return rc;
 }
 
+/* The C library's own names of the parameters are reserved. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int getaddrinfo(const char *restrict name, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict out)
 {
