@@ -70,8 +70,8 @@ START_TEST(test_changes_of_rows_are_refused)
         "UPDATE auditrun_guard.seals SET form = ''",
         "TRUNCATE auditrun_guard.seals",
         "TRUNCATE runs, events, writers, keys",
-        "INSERT INTO keys VALUES ('a', 'k', pg_catalog.sha256(''), gen_random_uuid()) "
-        "ON CONFLICT (company, idempotency_key) DO UPDATE SET run_id = EXCLUDED.run_id"};
+        ("INSERT INTO keys VALUES ('a', 'k', pg_catalog.sha256(''), gen_random_uuid()) "
+         "ON CONFLICT (company, idempotency_key) DO UPDATE SET run_id = EXCLUDED.run_id")};
     struct database database;
     database_begin(&database, server);
     database_run(database.pg, "SELECT auditrun.make_partitions('1 day', '1970-01-06Z')");
