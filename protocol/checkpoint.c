@@ -117,7 +117,12 @@ char *checkpoint_key_pem(const struct checkpoint_key *key, bool private_key)
                      : !PEM_write_bio_PUBKEY(bio, key->pkey)))
         return NULL;
     long length = BIO_get_mem_data(bio, &text);
-    return length > 0 ? strndup(text, (size_t)length) : NULL;
+    char *copy = length > 0 ? malloc((size_t)length + 1) : NULL;
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, (size_t)length);
+    copy[length] = '\0';
+    return copy;
 }
 
 /* ---- signatures --------------------------------------------------------------------------------- */
