@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define AHEAD_LEAST_US (INT64_C(86400) * 1000000)
-#define TODO_BYTES     256
+#define TASK_BYTES     256
 
 static const char help[] =
     "usage: auditrun ledger status [OPTIONS]\n"
@@ -55,7 +55,7 @@ static void findings_free(struct findings *findings)
 
 AR_PRINTF(2, 3) static int add_todo(struct findings *findings, const char *format, ...)
 {
-    char text[TODO_BYTES];
+    char text[TASK_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
@@ -198,7 +198,7 @@ AR_PRINTF(4, 5)
 static void line(const struct terminal *terminal, const char *label, enum terminal_style style,
                  const char *format, ...)
 {
-    char text[TODO_BYTES];
+    char text[TASK_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);

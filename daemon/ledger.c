@@ -87,8 +87,7 @@ static void go_down(struct ledger *ledger)
                     ledger_backlog(ledger));
     ledger->down = true;
     ledger->phase = LEDGER_WAITING;
-    if (!ledger->closing)
-        deadline_start(&ledger->retry, ledger->retry_ms);
+    deadline_start(&ledger->retry, ledger->retry_ms);
     ledger->retry_ms =
         ledger->retry_ms * 2 < LEDGER_RETRY_MAX_MS ? ledger->retry_ms * 2 : LEDGER_RETRY_MAX_MS;
     tell_answer(ledger, false);
@@ -118,7 +117,7 @@ static void go_on(struct ledger *ledger)
     ledger->down = false;
     ledger->retry_ms = LEDGER_RETRY_MIN_MS;
     ledger->phase = LEDGER_IDLE;
-    if (came_up && !ledger->closing)
+    if (came_up)
         maintain(ledger);
     tell_answer(ledger, true);
     start_batch(ledger);

@@ -3,6 +3,7 @@
  */
 #include "sinks/postgres_ask.h"
 
+#include "protocol/text.h"
 #include "sinks/postgres_sql.h"
 
 #include <inttypes.h>
@@ -204,17 +205,15 @@ static bool send_claims(struct postgres_ask *ask, PGconn *pg)
 static bool send_checkpoint(struct postgres_ask *ask, PGconn *pg,
                             const struct checkpoint *checkpoint)
 {
-    char seq[NUMBER_BYTES], made_at[ROW_TIME_BYTES], public_key[DIGEST_HEX_BYTES];
-    char signature[2 * DIGEST_HEX_BYTES];
+    char seq[NUMBER_BYTES], made_at[ROW_TIME_BYTES];
+    char public_key[2 * CHECKPOINT_KEY_BYTES + 1], signature[2 * CHECKPOINT_SIGNATURE_BYTES + 1];
     const char *const key[] = {checkpoint->key_id, public_key};
     const char *const values[] = {checkpoint->writer, seq,      checkpoint->row_hash, made_at,
                                   checkpoint->key_id, signature};
     (void)snprintf(seq, sizeof(seq), "%" PRId64, checkpoint->seq);
     row_time_text(checkpoint->made_at, made_at);
-    postgres_row_hex(checkpoint->public_key, public_key);
-    postgres_row_hex(checkpoint->signature, signature);
-    postgres_row_hex(checkpoint->signature + CHECKPOINT_SIGNATURE_BYTES / 2,
-                     signature + CHECKPOINT_SIGNATURE_BYTES);
+    text_to_hex(checkpoint->public_key, sizeof(checkpoint->public_key), public_key);
+    text_to_hex(checkpoint->signature, sizeof(checkpoint->signature), signature);
     return send_begin(ask, pg) &&
            send_values(ask, pg, POSTGRES_SQL_CHECKPOINT_KEY, key, 2, ANY_NUMBER) &&
            send_values(ask, pg, POSTGRES_SQL_CHECKPOINT, values, 6, ANY_NUMBER) &&

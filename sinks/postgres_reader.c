@@ -5,6 +5,7 @@
  */
 #include "sinks/postgres_reader.h"
 
+#include "sinks/postgres_result.h"
 #include "sinks/postgres_row.h"
 #include "sinks/postgres_walk.h"
 #include "sinks/reader_ops.h"
@@ -31,18 +32,9 @@ struct postgres_reader {
     struct postgres_walk walk;
 };
 
-static void result_cleanup(PGresult **result)
-{
-    PQclear(*result);
-}
-#define AUTO_RESULT AR_CLEANUP(result_cleanup)
-
 static int say(struct postgres_reader *reader, int code)
 {
-    char *message = reader->reader.message;
-    const char *text = PQerrorMessage(reader->pg);
-    (void)snprintf(message, READER_MESSAGE_BYTES, "%s", text ? text : "");
-    message[strcspn(message, "\n")] = '\0';
+    postgres_result_say(reader->reader.message, READER_MESSAGE_BYTES, PQerrorMessage(reader->pg));
     return code;
 }
 

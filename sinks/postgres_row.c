@@ -3,6 +3,8 @@
  */
 #include "sinks/postgres_row.h"
 
+#include "protocol/text.h"
+
 #include <endian.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -120,46 +122,24 @@ static int put_integer(struct postgres_rows *rows, int64_t value)
     return put_item(rows, &big, sizeof(big));
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
-/* So many bytes from their hex digits; hyphens between bytes are passed over. */
-static bool read_hex(const char *text, unsigned char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (*text == '-')
-            text++;
-        int high = hex_digit(text[0]);
-        int low = high < 0 ? -1 : hex_digit(text[1]);
-        if (low < 0)
-            return false;
-        bytes[i] = (unsigned char)(high << 4 | low);
-        text += 2;
-    }
-    return *text == '\0';
-}
-
-bool postgres_row_digest(const char *hex, unsigned char out[DIGEST_HEX_BYTES / 2])
-{
-    return !strchr(hex, '-') && read_hex(hex, out, DIGEST_BYTES);
-}
-
 static int put_uuid(struct postgres_rows *rows, const char *text)
 {
     unsigned char bytes[UUID_BYTES];
-    return read_hex(text, bytes, sizeof(bytes)) ? put_item(rows, bytes, sizeof(bytes)) : 1;
+    char digits[2 * UUID_BYTES + 1];
+    char *end = digits;
+    if (!uuid7_is_uuid(text))
+        return 1;
+    for (; *text; text++)
+        if (*text != '-')
+            *end++ = *text;
+    *end = '\0';
+    return text_from_hex(digits, sizeof(bytes), bytes) ? put_item(rows, bytes, sizeof(bytes)) : 1;
 }
 
 static int put_digest(struct postgres_rows *rows, const char *text)
 {
     unsigned char bytes[DIGEST_BYTES];
-    return read_hex(text, bytes, sizeof(bytes)) ? put_item(rows, bytes, sizeof(bytes)) : 1;
+    return text_from_hex(text, sizeof(bytes), bytes) ? put_item(rows, bytes, sizeof(bytes)) : 1;
 }
 
 static int put_value(struct postgres_rows *rows, enum row_form form, const struct row_value *value)
@@ -302,29 +282,14 @@ static bool read_time(const char *bytes, int length, char out[ROW_TIME_BYTES])
     return row_time_parse(out, &again) && again == us;
 }
 
-static char *put_hex(char *at, const unsigned char *bytes, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < count; i++) {
-        *at++ = digits[bytes[i] >> 4];
-        *at++ = digits[bytes[i] & 15];
-    }
-    *at = '\0';
-    return at;
-}
-
-void postgres_row_hex(const unsigned char *bytes, char out[DIGEST_HEX_BYTES])
-{
-    (void)put_hex(out, bytes, DIGEST_BYTES);
-}
-
 static void write_uuid(const unsigned char *bytes, char *at)
 {
     static const size_t groups[] = {4, 2, 2, 2, 6};
     for (size_t i = 0; i < AR_COUNT(groups); i++) {
         if (i > 0)
             *at++ = '-';
-        at = put_hex(at, bytes, groups[i]);
+        text_to_hex(bytes, groups[i], at);
+        at += 2 * groups[i];
         bytes += groups[i];
     }
 }
@@ -362,7 +327,7 @@ static const char *value_text(enum row_form form, const char *bytes, int length,
     case ROW_CHAIN_DIGEST:
         if (length != DIGEST_BYTES)
             return NULL;
-        postgres_row_hex((const unsigned char *)bytes, scratch);
+        text_to_hex(bytes, DIGEST_BYTES, scratch);
         return scratch;
     case ROW_FORM_COUNT:
         break;

@@ -58,10 +58,6 @@ void postgres_row_free(struct postgres_rows *rows);
  * it: malloc'd, NULL when out of memory. */
 char *postgres_row_insert_sql(const struct row_layout *layout, const char *more) AR_MUST_CHECK;
 
-/* The 32 bytes of a digest: false when it is not 64 hex digits. And the other way round. */
-bool postgres_row_digest(const char *hex, unsigned char out[DIGEST_HEX_BYTES / 2]) AR_MUST_CHECK;
-void postgres_row_hex(const unsigned char *bytes, char out[DIGEST_HEX_BYTES]);
-
 /* Reads a row of a result in binary format, whose columns are those of the layout, into an
  * initialized struct: 0, 1 when a column does not have its form, -ENOMEM. */
 int postgres_row_read(const PGresult *result, int row, const struct row_layout *layout,

@@ -5,6 +5,7 @@
 #include "sinks/postgres_schema.h"
 
 #include "sinks/migrations.h"
+#include "sinks/postgres_result.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -23,16 +24,9 @@
     "array_to_string(event_triggers_missing, chr(10)), "                   \
     "array_to_string(structure_changes, chr(10)) FROM auditrun.status()"
 
-static void result_cleanup(PGresult **result)
-{
-    PQclear(*result);
-}
-#define AUTO_RESULT AR_CLEANUP(result_cleanup)
-
 static int say(char message[SCHEMA_MESSAGE_BYTES], const char *text)
 {
-    (void)snprintf(message, SCHEMA_MESSAGE_BYTES, "%s", text ? text : "");
-    message[strcspn(message, "\n")] = '\0';
+    postgres_result_say(message, SCHEMA_MESSAGE_BYTES, text);
     return 1;
 }
 

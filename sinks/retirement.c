@@ -4,6 +4,7 @@
  */
 #include "sinks/retirement.h"
 
+#include "sinks/postgres_result.h"
 #include "sinks/url.h"
 
 #include <libpq-fe.h>
@@ -27,16 +28,9 @@ struct retirement {
     char message[RETIREMENT_MESSAGE_BYTES];
 };
 
-static void result_cleanup(PGresult **result)
-{
-    PQclear(*result);
-}
-#define AUTO_RESULT AR_CLEANUP(result_cleanup)
-
 static int say(char message[RETIREMENT_MESSAGE_BYTES], const char *text)
 {
-    (void)snprintf(message, RETIREMENT_MESSAGE_BYTES, "%s", text ? text : "");
-    message[strcspn(message, "\n")] = '\0';
+    postgres_result_say(message, RETIREMENT_MESSAGE_BYTES, text);
     return 1;
 }
 
