@@ -161,16 +161,29 @@ static void batch_returns(struct ledger *ledger)
     ledger_batch_return(&ledger->batch, &ledger->pending);
 }
 
-/* The sink refuses a row as it is: it is set apart, so that it blocks nobody. */
-static void set_apart(struct ledger *ledger, struct ledger_entry *entry)
+static void refused_found(void *context, enum sink_answer answer, const struct record *record)
 {
+    struct ledger_entry *entry = context;
+    (void)record;
+    if (answer == SINK_FOUND && !entry->run) {
+        ledger_entry_stored(entry);
+        return;
+    }
     log_error("%s %s: the ledger refuses its row; it is set apart in the journal",
               entry->event ? "event" : "run", ledger_entry_id(entry));
+    ledger_entry_give_up(entry);
+}
+
+/* The sink refuses a row as it is: it is taken out of the line, so that it blocks nobody. One that a
+ * former daemon left may have got there by that one's last COMMIT, after it was asked for. */
+static void set_apart(struct ledger *ledger, struct ledger_entry *entry)
+{
     batch_returns(ledger);
     TAILQ_REMOVE(&ledger->pending, entry, link);
     ledger->pending_count--;
     ledger->batch_most = SINK_MAX_BATCH;
-    ledger_entry_give_up(entry);
+    struct sink_key key = ledger_entry_key(entry);
+    ledger->sink->ops->find(ledger->sink, &key, deadline_ms(ledger), refused_found, entry);
 }
 
 static void batch_refused(struct ledger *ledger, size_t bad)
@@ -474,6 +487,11 @@ void ledger_checkpoint(struct ledger *ledger, const struct checkpoint *checkpoin
 bool ledger_is_down(const struct ledger *ledger)
 {
     return ledger->down;
+}
+
+bool ledger_is_certain(const struct ledger *ledger)
+{
+    return ledger->head_known && !ledger->down;
 }
 
 const char *ledger_writer(const struct ledger *ledger)

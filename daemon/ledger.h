@@ -39,6 +39,9 @@ void ledger_note(struct ledger *ledger, enum event_kind kind, json_t *detail);
 
 /* Known to be down: code that would run now could not be recorded. */
 bool ledger_is_down(const struct ledger *ledger);
+/* It is up and its head was confirmed by a write: no COMMIT of a former daemon that had begun is still
+ * to come, so that a row that is not found now is not there. */
+bool ledger_is_certain(const struct ledger *ledger);
 const char *ledger_writer(const struct ledger *ledger);
 /* The newest place of the chain that is known to be stored; seq 0: none. */
 const struct sink_head *ledger_head(const struct ledger *ledger);

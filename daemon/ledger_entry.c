@@ -114,6 +114,13 @@ struct ledger_entry *ledger_entry_new_event(struct line *line, struct chain_even
     return entry;
 }
 
+struct sink_key ledger_entry_key(const struct ledger_entry *entry)
+{
+    if (entry->event)
+        return (struct sink_key){.event_id = entry->event->event_id};
+    return (struct sink_key){.run_id = entry->record->run_id};
+}
+
 const char *ledger_entry_id(const struct ledger_entry *entry)
 {
     return entry->event ? entry->event->event_id : entry->record->run_id;

@@ -38,6 +38,8 @@ struct ledger_entry *ledger_entry_new_event(struct line *line, struct chain_even
 
 /* Of the run, or of the event. */
 const char *ledger_entry_id(const struct ledger_entry *entry);
+/* By which the sink finds its row; borrowed from the entry. */
+struct sink_key ledger_entry_key(const struct ledger_entry *entry);
 /* Gives the row its place behind *head, which then is the head. 0, -ENOMEM, -EIO. */
 int ledger_entry_seal(struct ledger_entry *entry, const char *writer,
                       struct sink_head *head) AR_MUST_CHECK;

@@ -110,6 +110,10 @@ static void ask(void *context)
 {
     struct recovery *recovery = context;
     struct sink_key key = {0};
+    if (!ledger_is_certain(recovery->line->ledger)) {
+        deadline_start(&recovery->retry, RECOVERY_RETRY_MS);
+        return;
+    }
     if (recovery->event)
         key.event_id = recovery->event->event_id;
     else

@@ -20,7 +20,7 @@
 
 #define MAX_DAEMONS 1024
 #define PATH_BYTES  512
-#define LOG_TAIL    6000
+#define LOG_TAIL    24000
 #define TRIES       200
 #define PAUSE_MS    10
 
