@@ -9,14 +9,15 @@
 #include "cli/message.h"
 #include "cli/show.h"
 #include "cli/verb.h"
+#include "protocol/vocabulary.h"
 
 #include <string.h>
 
 static const char help[] =
     "usage: auditrun executors [OPTIONS]\n"
     "\n"
-    "Lists the executors that you may use, each with its languages and with what it can enforce\n"
-    "here: a grant that asks for more is denied.\n"
+    "Lists the executors that you may use, each with the languages that work here, those that do\n"
+    "not and why, and with what it can enforce: a grant that asks for more is denied.\n"
     "\n" CALL_OPTION_HELP "\n"
     "Exit code: 0; 64, 69 (not reachable), 76, 77 as for auditrun run.\n"
     "\n"
@@ -43,10 +44,36 @@ static void show_languages(const struct terminal *terminal, const json_t *langua
     }
 }
 
+/* What a person should know about each problem. */
+static const char *problem_text(const char *word)
+{
+    static const char *const texts[LANGUAGE_PROBLEM_COUNT] = {
+        [LANGUAGE_NOT_INSTALLED] = "is not installed",
+        [LANGUAGE_DOES_NOT_START] = "is installed, and cannot be started in a sandbox",
+        [LANGUAGE_DOES_NOT_COMPILE] = "refuses a right program",
+        [LANGUAGE_SAMPLE_FAILED] = "does not run a right program to its end",
+        [LANGUAGE_TOO_SLOW] = "was too slow when it was tried",
+    };
+    enum language_problem problem;
+    return language_problem_from_word(word, &problem) ? texts[problem] : word;
+}
+
+static void show_unavailable(const struct terminal *terminal, const json_t *languages)
+{
+    for (size_t i = 0; i < json_array_size(languages); i++) {
+        const json_t *language = json_array_get(languages, i);
+        AR_AUTO_FREE char *text = NULL;
+        if (asprintf(&text, "%s %s", text_of(language, "name"),
+                     problem_text(text_of(language, "problem"))) < 0)
+            text = NULL;
+        show_line(terminal, i == 0 ? "unavailable" : "", text ? text : "?", TERMINAL_WARN);
+    }
+}
+
 /* The rest of an object, without what was shown in its own way. */
 static void show_others(const struct terminal *terminal, const json_t *executor)
 {
-    static const char *const shown[] = {"name", "version", "languages", "envelope"};
+    static const char *const shown[] = {"name", "version", "languages", "unavailable", "envelope"};
     AR_AUTO_JSON json_t *others = json_copy((json_t *)executor);
     for (size_t i = 0; i < AR_COUNT(shown); i++)
         (void)json_object_del(others, shown[i]);
@@ -64,6 +91,7 @@ static void show_executor(const struct terminal *terminal, const json_t *executo
         title = NULL;
     show_line(terminal, "executor", title ? title : "?", TERMINAL_BOLD);
     show_languages(terminal, json_object_get(source, "languages"));
+    show_unavailable(terminal, json_object_get(source, "unavailable"));
     show_others(terminal, source);
     if (source != executor)
         show_others(terminal, executor);

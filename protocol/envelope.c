@@ -84,6 +84,59 @@ static int read_languages(const json_t *object, struct envelope *envelope, struc
     return 0;
 }
 
+static int read_problem(const json_t *object, const struct json_place *place,
+                        enum language_problem *problem, struct fault *fault)
+{
+    const char *word = NULL;
+    if (json_read_line(object, "problem", place, 1, 32, &word, fault))
+        return 1;
+    if (!language_problem_from_word(word, problem))
+        return json_fault(fault, place, "problem", PROBLEM_NOT_ALLOWED_WORD);
+    return 0;
+}
+
+static int read_missing_language(const json_t *value, const struct json_place *place,
+                                 struct envelope *envelope, struct fault *fault)
+{
+    static const struct json_member members[] = {{"name", true}, {"problem", true}};
+    if (json_check_object(value, members, AR_COUNT(members), place, fault))
+        return 1;
+    struct envelope_unavailable *language = &envelope->unavailable[envelope->unavailable_count++];
+    int error = read_name(value, place, &language->name, fault);
+    if (!error)
+        error = read_problem(value, place, &language->problem, fault);
+    if (error)
+        return error;
+    if (envelope_has_language(envelope, language->name))
+        return json_fault(fault, place, "name", PROBLEM_CONFLICT);
+    for (size_t i = 0; i + 1 < envelope->unavailable_count; i++)
+        if (strcmp(envelope->unavailable[i].name, language->name) == 0)
+            return json_fault(fault, place, "name", PROBLEM_REPEATED);
+    return 0;
+}
+
+static int read_unavailable(const json_t *object, struct envelope *envelope, struct fault *fault)
+{
+    struct json_place here = {.member = "unavailable"};
+    const json_t *list = json_object_get(object, "unavailable");
+    if (!list)
+        return 0;
+    if (!json_is_array(list))
+        return json_fault(fault, &here, NULL, PROBLEM_WRONG_TYPE);
+    if (json_array_size(list) > ENVELOPE_MAX_LANGUAGES)
+        return json_fault(fault, &here, NULL, PROBLEM_TOO_MANY);
+    envelope->unavailable = calloc(json_array_size(list) + 1, sizeof(*envelope->unavailable));
+    if (!envelope->unavailable)
+        return -ENOMEM;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct json_place at = {.parent = &here, .index = i};
+        int error = read_missing_language(json_array_get(list, i), &at, envelope, fault);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
 static int read_network(const json_t *object, struct envelope *envelope, struct fault *fault)
 {
     struct json_place here = {.member = "network"};
@@ -179,6 +232,8 @@ static int read_members(const json_t *value, struct envelope *envelope, struct f
     if (!error)
         error = read_languages(value, envelope, fault);
     if (!error)
+        error = read_unavailable(value, envelope, fault);
+    if (!error)
         error = read_network(value, envelope, fault);
     if (!error)
         error = json_read_bool(value, "data_api", NULL, &envelope->data_api, fault);
@@ -194,9 +249,9 @@ static int read_members(const json_t *value, struct envelope *envelope, struct f
 int envelope_from_json(const json_t *value, struct envelope *out, struct fault *fault)
 {
     static const struct json_member members[] = {
-        {"contract", true}, {"name", true},      {"version", true}, {"languages", true},
-        {"network", true},  {"data_api", true},  {"secrets", true}, {"filesystem", true},
-        {"limits", true},   {"isolation", false}};
+        {"contract", true}, {"name", true},       {"version", true},     {"languages", true},
+        {"network", true},  {"data_api", true},   {"secrets", true},     {"filesystem", true},
+        {"limits", true},   {"isolation", false}, {"unavailable", false}};
     AR_CLEANUP(envelope_free) struct envelope envelope = {0};
     if (json_check_object(value, members, AR_COUNT(members), NULL, fault))
         return 1;
@@ -236,6 +291,9 @@ void envelope_free(struct envelope *envelope)
         free(envelope->languages[i].version);
     }
     free(envelope->languages);
+    for (size_t i = 0; i < envelope->unavailable_count; i++)
+        free(envelope->unavailable[i].name);
+    free(envelope->unavailable);
     json_decref(envelope->isolation);
     *envelope = (struct envelope){0};
 }
@@ -255,6 +313,19 @@ static json_t *languages_to_json(const struct envelope *envelope)
     return AR_TAKE(list);
 }
 
+static json_t *unavailable_to_json(const struct envelope *envelope)
+{
+    AR_AUTO_JSON json_t *list = json_array();
+    for (size_t i = 0; i < envelope->unavailable_count; i++) {
+        const struct envelope_unavailable *language = &envelope->unavailable[i];
+        json_t *item = json_pack("{s:s, s:s}", "name", language->name, "problem",
+                                 language_problem_word(language->problem));
+        if (json_array_append_new(list, item))
+            return NULL;
+    }
+    return AR_TAKE(list);
+}
+
 static json_t *modes_to_json(const struct envelope *envelope)
 {
     AR_AUTO_JSON json_t *list = json_array();
@@ -268,12 +339,17 @@ static json_t *modes_to_json(const struct envelope *envelope)
 json_t *envelope_to_json(const struct envelope *envelope)
 {
     json_t *isolation = envelope->isolation ? json_incref(envelope->isolation) : json_object();
-    return json_pack("{s:i, s:s, s:s, s:o, s:o, s:b, s:b, s:{s:b, s:b}, s:o, s:o}", "contract",
-                     ENVELOPE_CONTRACT, "name", envelope->name, "version", envelope->version,
-                     "languages", languages_to_json(envelope), "network", modes_to_json(envelope),
-                     "data_api", envelope->data_api, "secrets", envelope->secrets, "filesystem",
-                     "read", envelope->filesystem_read, "write", envelope->filesystem_write,
-                     "limits", limits_to_json(&envelope->limits), "isolation", isolation);
+    AR_AUTO_JSON json_t *value =
+        json_pack("{s:i, s:s, s:s, s:o, s:o, s:b, s:b, s:{s:b, s:b}, s:o, s:o}", "contract",
+                  ENVELOPE_CONTRACT, "name", envelope->name, "version", envelope->version,
+                  "languages", languages_to_json(envelope), "network", modes_to_json(envelope),
+                  "data_api", envelope->data_api, "secrets", envelope->secrets, "filesystem",
+                  "read", envelope->filesystem_read, "write", envelope->filesystem_write, "limits",
+                  limits_to_json(&envelope->limits), "isolation", isolation);
+    if (envelope->unavailable_count > 0 &&
+        json_object_set_new(value, "unavailable", unavailable_to_json(envelope)))
+        return NULL;
+    return AR_TAKE(value);
 }
 
 int envelope_seal(struct envelope *envelope)

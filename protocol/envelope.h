@@ -20,11 +20,19 @@ struct envelope_language {
     char *version; /* for people; not compared. Printable ASCII, at most 128 bytes */
 };
 
+/* A language that the executor knows and cannot run here; for people, not compared. */
+struct envelope_unavailable {
+    char *name;
+    enum language_problem problem; /* never LANGUAGE_OK */
+};
+
 struct envelope {
     char *name;
     char *version;
     struct envelope_language *languages;
     size_t language_count;
+    struct envelope_unavailable *unavailable;
+    size_t unavailable_count; /* at most ENVELOPE_MAX_LANGUAGES; none of them is in languages */
     bool network[NETWORK_MODE_COUNT];
     bool data_api;
     bool secrets;

@@ -128,6 +128,15 @@ static const char *const output_problem_words[OUTPUT_PROBLEM_COUNT] = {
     [OUTPUT_TOO_MANY] = "too_many",
 };
 
+static const char *const language_problem_words[LANGUAGE_PROBLEM_COUNT] = {
+    [LANGUAGE_OK] = "",
+    [LANGUAGE_NOT_INSTALLED] = "not_installed",
+    [LANGUAGE_DOES_NOT_START] = "does_not_start",
+    [LANGUAGE_DOES_NOT_COMPILE] = "does_not_compile",
+    [LANGUAGE_SAMPLE_FAILED] = "sample_failed",
+    [LANGUAGE_TOO_SLOW] = "too_slow",
+};
+
 /* The index of word in words[first .. count - 1], or count. */
 static size_t find(const char *const *words, size_t first, size_t count, const char *word)
 {
@@ -170,6 +179,11 @@ const char *problem_word(enum problem problem)
 const char *output_problem_word(enum output_problem problem)
 {
     return output_problem_words[problem];
+}
+
+const char *language_problem_word(enum language_problem problem)
+{
+    return language_problem_words[problem];
 }
 
 const char *event_kind_word(enum event_kind kind)
@@ -232,6 +246,15 @@ bool output_problem_from_word(const char *word, enum output_problem *out)
     if (found == OUTPUT_PROBLEM_COUNT)
         return false;
     *out = (enum output_problem)found;
+    return true;
+}
+
+bool language_problem_from_word(const char *word, enum language_problem *out)
+{
+    size_t found = find(language_problem_words, LANGUAGE_OK + 1, LANGUAGE_PROBLEM_COUNT, word);
+    if (found == LANGUAGE_PROBLEM_COUNT)
+        return false;
+    *out = (enum language_problem)found;
     return true;
 }
 

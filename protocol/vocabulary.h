@@ -125,6 +125,17 @@ enum output_problem {
     OUTPUT_PROBLEM_COUNT
 };
 
+/* Why an executor that knows a language cannot run it here (unavailable[].problem of an envelope). */
+enum language_problem {
+    LANGUAGE_OK,
+    LANGUAGE_NOT_INSTALLED,    /* "not_installed": the host has no such compiler or runtime */
+    LANGUAGE_DOES_NOT_START,   /* "does_not_start": it is there, and cannot be executed */
+    LANGUAGE_DOES_NOT_COMPILE, /* "does_not_compile": it refuses a right program */
+    LANGUAGE_SAMPLE_FAILED,    /* "sample_failed": a right program does not end as it must */
+    LANGUAGE_TOO_SLOW,         /* "too_slow": the time for the trial was over */
+    LANGUAGE_PROBLEM_COUNT
+};
+
 /* What the daemon itself writes into its chain. */
 enum event_kind {
     EVENT_STARTED,  /* "started": the daemon; version, configuration's digest */
@@ -139,7 +150,7 @@ enum event_kind {
     EVENT_KIND_COUNT
 };
 
-/* Enum to word: a constant string, never NULL for a valid value; "" for *_NONE and OUTPUT_OK. */
+/* Enum to word: a constant string, never NULL for a valid value; "" for *_NONE and *_OK. */
 const char *status_word(enum status status);
 const char *reason_word(enum reason reason);
 const char *limit_word(enum limit limit);
@@ -147,6 +158,7 @@ const char *demand_word(enum demand demand);
 const char *network_mode_word(enum network_mode mode);
 const char *problem_word(enum problem problem);
 const char *output_problem_word(enum output_problem problem);
+const char *language_problem_word(enum language_problem problem);
 const char *event_kind_word(enum event_kind kind);
 
 /* Word to enum: true and *out set, or false for a word that is not in the vocabulary. */
@@ -156,6 +168,7 @@ bool limit_from_word(const char *word, enum limit *out);
 bool demand_from_word(const char *word, enum demand *out);
 bool network_mode_from_word(const char *word, enum network_mode *out);
 bool output_problem_from_word(const char *word, enum output_problem *out);
+bool language_problem_from_word(const char *word, enum language_problem *out);
 bool event_kind_from_word(const char *word, enum event_kind *out);
 
 /* The one status that a reason belongs to. */

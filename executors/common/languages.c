@@ -8,17 +8,24 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ini.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #define SECTION        "language "
+#define ENV            "env."
 #define MAX_FILE_BYTES 65536
 #define MAX_LINE_BYTES 198 /* what the INI reader takes in one piece */
 #define MAX_WORDS      64
+#define MAX_VARIABLES  16
+#define MAX_ETC        4
 #define PLACE_FILE     "{file}"
 #define PLACE_PROGRAM  "{program}"
+#define PLACE_MEMORY   "{memory_mb}"
 
 struct reading {
     struct languages *languages;
@@ -33,6 +40,8 @@ static void free_language(struct language *language)
     free(language->sample);
     text_list_free(&language->compile);
     text_list_free(&language->run);
+    text_list_free(&language->env);
+    text_list_free(&language->etc);
 }
 
 void languages_free(struct languages *languages)
@@ -110,10 +119,26 @@ static char *replace(const char *text, const char *place, const char *value)
     return result;
 }
 
-static char *fill(const char *word, const char *file, const char *program)
+/* A text with its placeholders replaced; malloc'd, NULL when out of memory. */
+static char *fill(const char *text, const struct languages_places *places)
 {
-    AR_AUTO_FREE char *with_file = replace(word, PLACE_FILE, file);
-    return with_file ? replace(with_file, PLACE_PROGRAM, program) : NULL;
+    char memory[24];
+    (void)snprintf(memory, sizeof(memory), "%" PRId64, places->memory_mb);
+    AR_AUTO_FREE char *with_file = replace(text, PLACE_FILE, places->file);
+    AR_AUTO_FREE char *with_paths =
+        with_file ? replace(with_file, PLACE_PROGRAM, places->program) : NULL;
+    return with_paths ? replace(with_paths, PLACE_MEMORY, memory) : NULL;
+}
+
+int64_t languages_memory_mb(const struct limits *limits)
+{
+    struct sysinfo info;
+    int64_t bytes = 0;
+    if (limits->has[LIMIT_MEMORY_BYTES])
+        bytes = limits->value[LIMIT_MEMORY_BYTES];
+    else if (sysinfo(&info) == 0)
+        bytes = (int64_t)info.totalram * info.mem_unit;
+    return bytes >> 20 > 0 ? bytes >> 20 : 1;
 }
 
 void languages_free_vector(char **vector)
@@ -123,13 +148,13 @@ void languages_free_vector(char **vector)
     free(vector);
 }
 
-char **languages_vector(const struct text_list *words, const char *file, const char *program,
-                        const struct text_list *args)
+char **languages_command(const struct text_list *words, const struct languages_places *places,
+                         const struct text_list *args)
 {
     size_t arg_count = args ? args->count : 0;
     char **vector = calloc(words->count + arg_count + 1, sizeof(*vector));
     for (size_t i = 0; vector && i < words->count + arg_count; i++) {
-        vector[i] = i < words->count ? fill(words->items[i], file, program)
+        vector[i] = i < words->count ? fill(words->items[i], places)
                                      : strdup(args->items[i - words->count]);
         if (!vector[i]) {
             languages_free_vector(vector);
@@ -137,6 +162,89 @@ char **languages_vector(const struct text_list *words, const char *file, const c
         }
     }
     return vector;
+}
+
+char **languages_vector(const struct text_list *words, const char *file, const char *program,
+                        const struct text_list *args)
+{
+    const struct limits none = {0};
+    const struct languages_places places = {
+        .file = file, .program = program, .memory_mb = languages_memory_mb(&none)};
+    return languages_command(words, &places, args);
+}
+
+/* ---- environment ------------------------------------------------------------------------------ */
+
+/* Puts an owned NAME=VALUE (NULL: out of memory) behind the others, or in the place of one with this
+ * name. */
+static bool put_variable(char **vector, size_t *count, char *variable)
+{
+    if (!variable)
+        return false;
+    size_t length = strcspn(variable, "=") + 1;
+    size_t at = 0;
+    while (at < *count && strncmp(vector[at], variable, length) != 0)
+        at++;
+    free(vector[at]);
+    vector[at] = variable;
+    *count += at == *count;
+    return true;
+}
+
+static char *join_variable(const struct request_variable *variable)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s=%s", variable->name, variable->value) < 0 ? NULL : text;
+}
+
+char **languages_environment(const struct language *language, const struct languages_places *places,
+                             const char *const *base, const struct spec *spec)
+{
+    size_t room = 1 + language->env.count + (spec ? spec->env_count : 0), count = 0;
+    bool good = true;
+    for (size_t i = 0; base[i]; i++)
+        room++;
+    char **vector = calloc(room, sizeof(*vector));
+    if (!vector)
+        return NULL;
+    for (size_t i = 0; good && base[i]; i++)
+        good = put_variable(vector, &count, strdup(base[i]));
+    for (size_t i = 0; good && i < language->env.count; i++)
+        good = put_variable(vector, &count, fill(language->env.items[i], places));
+    for (size_t i = 0; good && spec && i < spec->env_count; i++)
+        good = put_variable(vector, &count, join_variable(&spec->env[i]));
+    if (good)
+        return vector;
+    languages_free_vector(vector);
+    return NULL;
+}
+
+/* ---- /etc ------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct languages *languages, const char *name)
+{
+    for (size_t i = 0; i < languages->count; i++)
+        for (size_t j = 0; j < languages->items[i].etc.count; j++)
+            if (fnmatch(languages->items[i].etc.items[j], name, FNM_PERIOD) == 0)
+                return true;
+    return false;
+}
+
+int languages_etc(const struct languages *languages, struct text_list *names)
+{
+    const struct dirent *entry;
+    int result = 0;
+    *names = (struct text_list){0};
+    DIR *folder = opendir("/etc");
+    if (!folder)
+        return -errno;
+    while (result == 0 && (entry = readdir(folder)))
+        if (is_wanted(languages, entry->d_name))
+            result = text_list_add(names, entry->d_name);
+    (void)closedir(folder);
+    if (result < 0)
+        text_list_free(names);
+    return result;
 }
 
 /* ---- configuration ---------------------------------------------------------------------------- */
@@ -204,6 +312,51 @@ static int set_words(struct reading *reading, struct text_list *member, const ch
     return 1;
 }
 
+static int add_text(struct reading *reading, struct text_list *member, const char *text)
+{
+    return text_list_add(member, text) == 0 ? 1 : fail(reading, -ENOMEM, "out of memory");
+}
+
+static int set_variable(struct reading *reading, struct text_list *env, const char *name,
+                        const char *value)
+{
+    AR_AUTO_FREE char *text = NULL;
+    if (!text_is_identifier(name))
+        return fail(reading, 1, "a variable is env.NAME");
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->items[i], name, strlen(name)) == 0 && env->items[i][strlen(name)] == '=')
+            return fail(reading, 1, "the key is there twice");
+    if (env->count == MAX_VARIABLES)
+        return fail(reading, 1, "a language has at most 16 variables");
+    if (asprintf(&text, "%s=%s", name, value) < 0) {
+        text = NULL;
+        return fail(reading, -ENOMEM, "out of memory");
+    }
+    return add_text(reading, env, text);
+}
+
+/* A name in /etc itself, with * and ? and [...] in it or not; what begins with a dot is no such. */
+static bool is_pattern(const char *text)
+{
+    return text[0] != '\0' && text[0] != '.' && text[0] != '*' && !strchr(text, '/') &&
+           strlen(text) < 256;
+}
+
+static int set_etc(struct reading *reading, struct text_list *etc, const char *value)
+{
+    if (etc->count > 0)
+        return fail(reading, 1, "the key is there twice");
+    int split = languages_split(value, etc);
+    if (split < 0)
+        return fail(reading, split, "out of memory");
+    if (split > 0 || etc->count == 0 || etc->count > MAX_ETC)
+        return fail(reading, 1, "etc has 1 to 4 names");
+    for (size_t i = 0; i < etc->count; i++)
+        if (!is_pattern(etc->items[i]))
+            return fail(reading, 1, "etc has plain names in /etc, not beginning with a * or a dot");
+    return 1;
+}
+
 /* inih calls this for each `key = value`. */
 static int take_entry(void *user, const char *section, const char *key, const char *value)
 {
@@ -224,7 +377,11 @@ static int take_entry(void *user, const char *section, const char *key, const ch
         return set_words(reading, &language->compile, value);
     if (strcmp(key, "run") == 0)
         return set_words(reading, &language->run, value);
-    return fail(reading, 1, "unknown key (file, compile, run, sample)");
+    if (strcmp(key, "etc") == 0)
+        return set_etc(reading, &language->etc, value);
+    if (strncmp(key, ENV, strlen(ENV)) == 0)
+        return set_variable(reading, &language->env, key + strlen(ENV), value);
+    return fail(reading, 1, "unknown key (file, compile, run, sample, etc, env.NAME)");
 }
 
 /* A line that is longer than the reader takes would be read as two. Its number, or 0. */

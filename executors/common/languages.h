@@ -3,12 +3,14 @@
  *
  * Which languages there are, and by which commands, is the executor's own business; the daemon only
  * sees their names and versions in the envelope. No shell reads the commands: they are split into
- * words here, and {file} and {program} stand for absolute paths inside the sandbox.
+ * words here. In words and in values of variables, {file} and {program} stand for absolute paths
+ * inside the sandbox, and {memory_mb} for the memory that the run is granted.
  */
 #ifndef AUDITRUN_EXECUTORS_COMMON_LANGUAGES_H
 #define AUDITRUN_EXECUTORS_COMMON_LANGUAGES_H
 
 #include "protocol/envelope.h"
+#include "protocol/spec.h"
 
 struct language {
     char *name;
@@ -16,6 +18,15 @@ struct language {
     struct text_list compile; /* words; empty: the language has no such step */
     struct text_list run;     /* words; args of the request come behind them */
     char *sample;             /* code that prints its version and exits 0, when all is well */
+    struct text_list env;     /* NAME=VALUE: what its compiler and its runtime need */
+    struct text_list etc;     /* patterns of names in the host's /etc that they read */
+};
+
+/* What the placeholders of one run stand for. */
+struct languages_places {
+    const char *file;    /* absolute, inside the sandbox */
+    const char *program; /* likewise: what the compiler makes */
+    int64_t memory_mb;   /* languages_memory_mb() */
 };
 
 struct languages {
@@ -44,10 +55,28 @@ const struct language *languages_find(const struct languages *languages, const c
  * close; -ENOMEM. */
 int languages_split(const char *command, struct text_list *words) AR_MUST_CHECK;
 
-/* The command as an argument vector, ended by NULL: {file} and {program} are replaced in words, args
- * (may be NULL) come behind. The vector is owned: languages_free_vector(). NULL: out of memory. */
+/* The memory of a run in MiB, rounded down, at least 1: memory_bytes of its limits, or without that
+ * limit what the machine has. */
+int64_t languages_memory_mb(const struct limits *limits);
+
+/* The command as an argument vector, ended by NULL: placeholders are replaced in words, never in args
+ * (may be NULL), which come behind. The vector is owned: languages_free_vector(). NULL: out of
+ * memory. */
+char **languages_command(const struct text_list *words, const struct languages_places *places,
+                         const struct text_list *args) AR_MUST_CHECK;
+/* The same without a grant: the memory is the machine's. */
 char **languages_vector(const struct text_list *words, const char *file, const char *program,
                         const struct text_list *args) AR_MUST_CHECK;
+
+/* An environment, ended by NULL: base (NAME=VALUE, ended by NULL), over it the language's own
+ * variables with their placeholders replaced, over both those of the request (spec; NULL for a
+ * compiler). A name is there once. Owned and freed like a command; NULL: out of memory. */
+char **languages_environment(const struct language *language, const struct languages_places *places,
+                             const char *const *base, const struct spec *spec) AR_MUST_CHECK;
 void languages_free_vector(char **vector);
+
+/* The names in the host's /etc that any of the languages reads: what its patterns match there now,
+ * each once, in no order. 0 with *names owned; -ENOMEM; -errno when /etc cannot be read. */
+int languages_etc(const struct languages *languages, struct text_list *names) AR_MUST_CHECK;
 
 #endif

@@ -11,7 +11,9 @@
     "{'name':'c','version':'gcc "                                                                  \
     "12'}],'network':['none','allowlist'],'data_api':false,'secrets':true,"                        \
     "'filesystem':{'read':true,'write':false},'limits':{'cpu_ms':1000,'memory_bytes':2048},"       \
-    "'isolation':{'user_namespace':true,'kernel':'5.14'}}"
+    "'isolation':{'user_namespace':true,'kernel':'5.14'},"                                         \
+    "'unavailable':[{'name':'go','problem':'not_installed'},{'name':'java','problem':'too_slow'}]" \
+    "}"
 
 static int parse(const char *text, struct envelope *envelope, struct fault *fault)
 {
@@ -38,6 +40,10 @@ START_TEST(test_whole)
     ck_assert_uint_eq(envelope.language_count, 2);
     ck_assert(envelope_has_language(&envelope, "c"));
     ck_assert(!envelope_has_language(&envelope, "C"));
+    ck_assert_uint_eq(envelope.unavailable_count, 2);
+    ck_assert_str_eq(envelope.unavailable[1].name, "java");
+    ck_assert_int_eq(envelope.unavailable[1].problem, LANGUAGE_TOO_SLOW);
+    ck_assert(!envelope_has_language(&envelope, "java"));
     ck_assert(envelope.network[NETWORK_NONE] && envelope.network[NETWORK_ALLOWLIST]);
     ck_assert(!envelope.network[NETWORK_OPEN] && !envelope.data_api && envelope.secrets);
     ck_assert(envelope.filesystem_read && !envelope.filesystem_write);
@@ -57,6 +63,28 @@ START_TEST(test_whole)
     ck_assert_str_ne(again.sha256, envelope.sha256);
     envelope_free(&again);
     envelope_free(&envelope);
+}
+END_TEST
+
+/* Nothing is missing: then there is no such member, in the hash neither. */
+START_TEST(test_nothing_unavailable)
+{
+    static const char start[] = "{'contract':1,'name':'n','version':'','languages':[],'network':[],"
+                                "'data_api':false,'secrets':false,"
+                                "'filesystem':{'read':false,'write':false},'limits':{}";
+    static const char *const ends[] = {"}", ",'unavailable':[]}"};
+    struct envelope envelopes[2];
+    for (size_t i = 0; i < AR_COUNT(ends); i++) {
+        struct fault fault;
+        char text[512];
+        (void)snprintf(text, sizeof(text), "%s%s", start, ends[i]);
+        ck_assert_int_eq(parse(text, &envelopes[i], &fault), 0);
+        AR_AUTO_JSON json_t *value = envelope_to_json(&envelopes[i]);
+        ck_assert(value && !json_object_get(value, "unavailable"));
+    }
+    ck_assert_str_eq(envelopes[0].sha256, envelopes[1].sha256);
+    envelope_free(&envelopes[0]);
+    envelope_free(&envelopes[1]);
 }
 END_TEST
 
@@ -97,6 +125,15 @@ START_TEST(test_faults)
          PROBLEM_WRONG_TYPE},
         {"'user_namespace':true", "'user namespace':true", "/isolation", PROBLEM_MALFORMED},
         {"'secrets':true", "'secrets':true,'CANARY':1", "", PROBLEM_UNKNOWN_MEMBER},
+        {"'problem':'not_installed'", "'problem':'CANARY'", "/unavailable/0/problem",
+         PROBLEM_NOT_ALLOWED_WORD},
+        {"'problem':'not_installed'", "'problem':''", "/unavailable/0/problem", PROBLEM_EMPTY},
+        {"{'name':'go',", "{", "/unavailable/0/name", PROBLEM_MISSING},
+        {"{'name':'go',", "{'version':'1','name':'go',", "/unavailable/0/version",
+         PROBLEM_UNKNOWN_MEMBER},
+        {"'name':'java'", "'name':'go'", "/unavailable/1/name", PROBLEM_REPEATED},
+        {"'name':'java'", "'name':'python'", "/unavailable/1/name", PROBLEM_CONFLICT},
+        {"'unavailable':[", "'unavailable':['go',", "/unavailable/0", PROBLEM_WRONG_TYPE},
     };
     for (size_t i = 0; i < AR_COUNT(cases); i++) {
         char text[1024];
@@ -297,7 +334,8 @@ START_TEST(test_all_is_the_union_of_each)
 }
 END_TEST
 
-static const TTest **const reading[] = {&test_whole, &test_faults, &test_foreign_text, NULL};
+static const TTest **const reading[] = {&test_whole, &test_nothing_unavailable, &test_faults,
+                                        &test_foreign_text, NULL};
 static const TTest **const comparing[] = {&test_compare, &test_smaller_grant_is_never_denied_more,
                                           &test_all_is_the_union_of_each, NULL};
 

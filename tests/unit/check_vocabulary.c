@@ -38,6 +38,7 @@ BOTH_WAYS(limit, limit_word, limit_from_word)
 BOTH_WAYS(demand, demand_word, demand_from_word)
 BOTH_WAYS(network_mode, network_mode_word, network_mode_from_word)
 BOTH_WAYS(output_problem, output_problem_word, output_problem_from_word)
+BOTH_WAYS(language_problem, language_problem_word, language_problem_from_word)
 BOTH_WAYS(outcome, outcome_word, outcome_from_word)
 BOTH_WAYS(event_kind, event_kind_word, event_kind_from_word)
 ONE_WAY(problem, problem_word)
@@ -52,6 +53,8 @@ static const struct vocabulary vocabularies[] = {
     {"problem", PROBLEM_NONE + 1, PROBLEM_COUNT, word_of_problem, NULL},
     {"output_problem", OUTPUT_OK + 1, OUTPUT_PROBLEM_COUNT, word_of_output_problem,
      output_problem_of_word},
+    {"language_problem", LANGUAGE_OK + 1, LANGUAGE_PROBLEM_COUNT, word_of_language_problem,
+     language_problem_of_word},
     {"outcome", 0, OUTCOME_COUNT, word_of_outcome, outcome_of_word},
     {"event_kind", 0, EVENT_KIND_COUNT, word_of_event_kind, event_kind_of_word},
     {"method", 0, RPC_METHOD_COUNT, word_of_rpc_method, NULL},
@@ -110,6 +113,7 @@ START_TEST(test_nothing_else)
     ck_assert_str_eq(reason_word(REASON_NONE), "");
     ck_assert_str_eq(problem_word(PROBLEM_NONE), "");
     ck_assert_str_eq(output_problem_word(OUTPUT_OK), "");
+    ck_assert_str_eq(language_problem_word(LANGUAGE_OK), "");
 }
 END_TEST
 
