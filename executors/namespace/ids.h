@@ -1,22 +1,44 @@
 /*
  * ids.h - the user namespace of a slot and who it is on the host.
+ *
+ * Started by root, a slot has an id of a configured range. Started by anybody else it has one of the
+ * subordinate ids that /etc/subuid and /etc/subgid give to that user, written into the map by the
+ * set-uid helpers newuidmap and newgidmap. Where there are none it is the caller himself.
  */
 #ifndef AUDITRUN_EXECUTORS_NAMESPACE_IDS_H
 #define AUDITRUN_EXECUTORS_NAMESPACE_IDS_H
 
+#include "executors/namespace/idrange.h"
 #include "executors/namespace/step.h"
 
 #include <sys/types.h>
 
 #define IDS_INSIDE 1000 /* user and group id of the code, as it sees itself */
 
-/* Enters a new user namespace in which IDS_INSIDE is the only id. Started by root, it stands for the
- * host's uid and gid own_id; by anybody else, for the caller's own. After it the process has every
- * capability in the new namespace and none outside. 0, or negative with *failure set. */
+/* Who a slot is on the host. */
+struct ids {
+    bool own;       /* ids that nobody else has; false: those of the caller */
+    bool by_helper; /* written into the map by newuidmap and newgidmap */
+    uid_t uid;
+    gid_t gid;
+};
+
+/* Finds the ids of the slot with this number; the range counts only for root. 0 with *ids; 1 with
+ * *problem, a phrase, where the number is beyond what there is; -errno. May ask the name services,
+ * except as root. */
+int ids_choose(const struct idrange *range, uint32_t number, struct ids *ids,
+               const char **problem) AR_MUST_CHECK;
+
+/* Enters a new user namespace in which IDS_INSIDE is the only id and stands for these. Where a helper
+ * refuses, the ids become the caller's, and *ids says so. After it the process has every capability
+ * in the new namespace and none outside. 0, or negative with *failure set. */
+int ids_take(struct ids *ids, struct failure *failure) AR_MUST_CHECK;
+
+/* The same for a caller that does no more than to tell root from others. */
 int ids_enter(bool root, uid_t own_id, struct failure *failure) AR_MUST_CHECK;
 
-/* Becomes IDS_INSIDE, as root with no other group left. The kernel lets nobody look into the process
- * from then on, /proc/self included. 0 or -errno. */
-int ids_become(bool root) AR_MUST_CHECK;
+/* Becomes IDS_INSIDE, with ids of its own also without any other group. The kernel lets nobody look
+ * into the process from then on, /proc/self included. 0 or -errno. */
+int ids_become(bool own) AR_MUST_CHECK;
 
 #endif

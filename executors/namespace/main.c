@@ -7,6 +7,7 @@
  */
 #include "build_config.h"
 #include "executors/namespace/attack.h"
+#include "executors/namespace/ids.h"
 #include "executors/namespace/probe.h"
 #include "executors/namespace/provider.h"
 
@@ -14,9 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME             "auditrun-executor-namespace"
-#define DEFAULT_UID_BASE 200000
-#define MAX_SLOT         1000000
+#define NAME     "auditrun-executor-namespace"
+#define MAX_SLOT 1000000
+/* Above what is handed out as subordinate ids, to containers and to the users of a directory, and
+ * below the ids that are negative to somebody. */
+#define DEFAULT_UID_BASE  2100000000
+#define DEFAULT_UID_COUNT 65536
 
 static const char usage_text[] =
     "Usage: " NAME " [OPTION]... capabilities | serve\n"
@@ -26,17 +30,20 @@ static const char usage_text[] =
     "  serve             be a provider: control socket on descriptor 3\n"
     "\n"
     "  --languages DIR   read the languages from here (" AR_LANGUAGES_DIR ")\n"
-    "  --uid-base N      as root, slot S runs as uid and gid N + S of the host (200000)\n"
+    "  --uid-base N      as root, slot S runs as uid and gid N + S of the host (2100000000)\n"
+    "  --uid-count N     as root, so many ids from there on are for slots (65536)\n"
     "  --help            show this\n"
     "  --version         show the version\n"
     "\n"
     "The number of the slot, S, is in the variable AUDITRUN_SLOT (0). Started by anybody but "
     "root,\n"
-    "code runs as that user on the host, in a user namespace of its own.\n";
+    "slots have the ids that /etc/subuid and /etc/subgid give to that user; where there are none,\n"
+    "code runs as that user.\n";
 
 struct settings {
     const char *languages;
-    struct slot_options slot;
+    struct idrange range; /* of host ids, as root */
+    uint32_t number;      /* of the slot */
 };
 
 static int refuse(const char *what)
@@ -71,15 +78,29 @@ static int read_languages(const char *directory, struct languages *languages)
     return result;
 }
 
+/* Who the slot is on the host; before code is run at all, also whether nobody else is it. */
+static int choose_ids(const struct settings *settings, bool look_around, struct ids *ids)
+{
+    const char *problem = "they cannot be looked up";
+    int result = ids_choose(&settings->range, settings->number, ids, &problem);
+    if (result == 0 && look_around && geteuid() == 0)
+        result = idrange_is_free(&settings->range, &problem) ? 0 : 1;
+    if (result != 0)
+        (void)fprintf(stderr, NAME ": the ids of the slot: %s\n", problem);
+    return result;
+}
+
 static int serve_or_probe(const struct settings *settings, const char *verb)
 {
     struct languages languages;
-    int (*run)(const struct slot_options *, const struct languages *) =
-        strcmp(verb, "serve") == 0 ? provider_serve : probe_print;
+    struct slot_options options = {.number = settings->number, .uid_base = settings->range.first};
+    struct ids ids;
+    const bool serve = strcmp(verb, "serve") == 0;
 
-    if (read_languages(settings->languages, &languages) != 0)
+    if (choose_ids(settings, !serve, &ids) != 0 ||
+        read_languages(settings->languages, &languages) != 0)
         return 1;
-    int result = run(&settings->slot, &languages);
+    int result = (serve ? provider_serve : probe_print)(&options, &languages);
     languages_free(&languages);
     return result == 0 ? 0 : 1;
 }
@@ -122,31 +143,41 @@ static int run_verb(const struct settings *settings, char **arguments)
     return serve_or_probe(settings, arguments[0]);
 }
 
-int main(int argc, char **argv)
+/* 0, or the exit status of a command line that is wrong or has been answered. */
+static int read_options(int argc, char **argv, struct settings *settings, bool *answered)
 {
-    static const struct option options[] = {{"languages", required_argument, NULL, 'l'},
-                                            {"uid-base", required_argument, NULL, 'u'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {NULL, 0, NULL, 0}};
-    struct settings settings = {.languages = AR_LANGUAGES_DIR,
-                                .slot = {.uid_base = DEFAULT_UID_BASE}};
-    const char *slot = getenv("AUDITRUN_SLOT");
+    static const struct option options[] = {
+        {"languages", required_argument, NULL, 'l'}, {"uid-base", required_argument, NULL, 'u'},
+        {"uid-count", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0}};
     int option;
-
-    if (slot && !read_number(slot, MAX_SLOT, &settings.slot.number))
-        return refuse("AUDITRUN_SLOT is not the number of a slot");
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+        *answered = option == 'h' || option == 'v';
         if (option == 'l')
-            settings.languages = optarg;
-        else if (option == 'u' && read_number(optarg, UINT32_MAX - 1, &settings.slot.uid_base))
-            continue;
+            settings->languages = optarg;
         else if (option == 'h')
             return fputs(usage_text, stdout) < 0;
         else if (option == 'v')
             return puts(NAME " " AR_VERSION) < 0;
-        else
-            return refuse(option == 'u' ? "--uid-base takes a number" : "unknown option");
+        else if (option != 'u' && option != 'c')
+            return refuse("unknown option");
+        else if (!read_number(optarg, UINT32_MAX - 1,
+                              option == 'u' ? &settings->range.first : &settings->range.count))
+            return refuse(option == 'u' ? "--uid-base takes a number"
+                                        : "--uid-count takes a number");
     }
-    return run_verb(&settings, argv + optind);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.languages = AR_LANGUAGES_DIR,
+                                .range = {DEFAULT_UID_BASE, DEFAULT_UID_COUNT}};
+    const char *slot = getenv("AUDITRUN_SLOT");
+    bool answered = false;
+
+    if (slot && !read_number(slot, MAX_SLOT, &settings.number))
+        return refuse("AUDITRUN_SLOT is not the number of a slot");
+    int status = read_options(argc, argv, &settings, &answered);
+    return status != 0 || answered ? status : run_verb(&settings, argv + optind);
 }
