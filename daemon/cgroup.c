@@ -1,251 +1,85 @@
 /*
- * cgroup.c - a control group for each slot, v1 hierarchies.
+ * cgroup.c - a control group for each slot: limits, counters, killing.
  *
- * Layout, below the daemon's own group in each hierarchy: auditrund.PID/slot.N. The pid in the name
- * lets the next start tell what a killed daemon left behind from what another daemon is using.
- * (Files: Documentation/admin-guide/cgroup-v1/memory.rst and pids.rst of the kernel.)
+ * The version is chosen once, at the start: version 2 where the daemon's own group has memory or pids
+ * in it, else version 1. The counters' files stay open as long as the leaf, and are read by pread():
+ * they are read for every run. Limits are written only when they change.
+ *
+ * Whose fault a kill by the kernel was is told by two counters together: the leaf had reached its own
+ * limit, and something in it was killed. When the machine (or a group above) runs out of memory, only
+ * the second one moves.
  */
 #include "daemon/cgroup.h"
 
-#include <dirent.h>
+#include "daemon/cgroup_trial.h"
+#include "daemon/cgroup_v1.h"
+#include "daemon/cgroup_v2.h"
+
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define CGROUP_PATH_BYTES 512
-#define CGROUP_PREFIX     "auditrund."
-/* How long the start waits for the processes of a killed daemon to end, and the end for its own. */
-#define CGROUP_STALE_TRIES    200
-#define CGROUP_STALE_PAUSE_MS 5
-/* Launcher and first process of the sandbox are in the leaf too. */
-#define CGROUP_OWN_PROCESSES 4
-
-enum controller { CONTROLLER_MEMORY, CONTROLLER_PIDS, CONTROLLER_COUNT };
-static const char *const controller_names[] = {"memory", "pids"};
+#define NO_LIMIT INT64_MAX
 
 struct cgroup_root {
-    char path[CONTROLLER_COUNT][CGROUP_PATH_BYTES]; /* of auditrund.PID */
+    const struct cgroup_version *version;
+    struct cgroup_tree tree;
     struct limits offers;
 };
 
 struct cgroup {
-    int fd[CONTROLLER_COUNT]; /* the leaf's folders */
-    char path[CONTROLLER_COUNT][CGROUP_PATH_BYTES];
-    int64_t kills; /* oom_kill when the run began */
-    int64_t limit[CONTROLLER_COUNT];
+    const struct cgroup_root *root;
+    const struct cgroup_version *version; /* of the root */
+    int slot;
+    int folder[CGROUP_CONTROLLERS]; /* open; as many as the tree has */
+    int counter[CGROUP_COUNTERS]; /* open files; -1: not there, or the one of the counter before */
+    int64_t begin[CGROUP_COUNTERS];        /* when the run began; -1: not known */
+    int64_t memory_limit, processes_limit; /* as they are set now; -1: not known */
+    bool peak_begins_anew;                 /* the kernel can do that */
+    bool too_small;                        /* the run did not even fit before it began */
+    bool stubborn;                         /* the last kill found somebody */
 };
-
-/* ---- files ------------------------------------------------------------------------------------ */
-
-static int write_number(int directory, const char *name, int64_t value)
-{
-    char text[24];
-    AR_AUTO_CLOSE int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int n = snprintf(text, sizeof text, "%lld", (long long)value);
-    return write(fd, text, (size_t)n) == n ? 0 : -errno;
-}
-
-/* The number behind key in a small file, or the whole file's number when key is "". -1: not there. */
-static int64_t read_number(int directory, const char *name, const char *key)
-{
-    char text[256];
-    AR_AUTO_CLOSE int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (n <= 0)
-        return -1;
-    text[n] = 0;
-    const char *found = strstr(text, key);
-    return found ? strtoll(found + strlen(key), NULL, 10) : -1;
-}
-
-/* Calls visit for each process in a group. */
-static void each_process(int directory, void (*visit)(void *context, pid_t pid), void *context)
-{
-    int pid;
-    int fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!file) {
-        base_close(&fd);
-        return;
-    }
-    while (fscanf(file, "%d", &pid) == 1)
-        visit(context, pid);
-    (void)fclose(file);
-}
-
-/* ---- finding the hierarchies ------------------------------------------------------------------ */
-
-/* Is word one of the comma-separated items of list? */
-static bool has_item(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += length)
-        if ((p == list || p[-1] == ',') && (p[length] == ',' || p[length] == 0))
-            return true;
-    return false;
-}
-
-/* The daemon's own group in the v1 hierarchy of a controller (proc_pid_cgroup(5)). */
-static bool find_own_group(const char *controller, char *path, size_t room)
-{
-    char line[1024];
-    bool found = false;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = 0;
-        char *list = strchr(line, ':');
-        char *group = list ? strchr(list + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        found = has_item(list + 1, controller) &&
-                snprintf(path, room, "%s", strcmp(group, "/") ? group : "") < (int)room;
-    }
-    if (file)
-        (void)fclose(file);
-    return found;
-}
-
-/* Where the v1 hierarchy of a controller is mounted (proc_pid_mountinfo(5)). */
-static bool find_mount(const char *controller, char *path, size_t room)
-{
-    char line[1024];
-    bool found = false;
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char root[256], point[256], options[256];
-        line[strcspn(line, "\n")] = 0;
-        char *tail = strstr(line, " - cgroup ");
-        if (!tail || sscanf(line, "%*d %*d %*s %255s %255s", root, point) != 2 ||
-            sscanf(tail, " - cgroup %*s %255s", options) != 1)
-            continue;
-        found = has_item(options, controller) && strcmp(root, "/") == 0 &&
-                snprintf(path, room, "%s", point) < (int)room;
-    }
-    if (file)
-        (void)fclose(file);
-    return found;
-}
-
-/* ---- what killed daemons left ----------------------------------------------------------------- */
-
-static void kill_process(void *context, pid_t pid)
-{
-    (void)context;
-    (void)kill(pid, SIGKILL);
-}
-
-/* At the daemon's start and end only, which wait a little for what they have killed: a group can be
- * removed when its last process has ended. */
-static void remove_group(int parent, const char *name)
-{
-    AR_AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; fd >= 0 && i < CGROUP_STALE_TRIES; i++) {
-        each_process(fd, kill_process, NULL);
-        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
-            return;
-        (void)poll(NULL, 0, CGROUP_STALE_PAUSE_MS);
-    }
-}
-
-static void remove_daemon_group(int parent, const char *name)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    if (!directory) {
-        base_close(&fd);
-        return;
-    }
-    while ((entry = readdir(directory)))
-        if (strncmp(entry->d_name, "slot.", 5) == 0)
-            remove_group(dirfd(directory), entry->d_name);
-    (void)closedir(directory);
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-/* Groups of daemons that are no more: their processes are killed, their folders taken away. */
-static void remove_stale(const char *own)
-{
-    int fd = open(*own ? own : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
-    if (!directory) {
-        base_close(&fd);
-        return;
-    }
-    while ((entry = readdir(directory))) {
-        if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0)
-            continue;
-        long pid = strtol(entry->d_name + strlen(CGROUP_PREFIX), NULL, 10);
-        if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
-            remove_daemon_group(dirfd(directory), entry->d_name);
-    }
-    (void)closedir(directory);
-}
 
 /* ---- the daemon's group ----------------------------------------------------------------------- */
 
-static bool open_controller(struct cgroup_root *root, enum controller controller)
+static int choose_version(struct cgroup_root *root)
 {
-    char mount[256], own[256], base[CGROUP_PATH_BYTES];
-    char *path = root->path[controller];
-    if (!find_mount(controller_names[controller], mount, sizeof mount) ||
-        !find_own_group(controller_names[controller], own, sizeof own) ||
-        snprintf(base, sizeof base, "%s%s", mount, own) >= (int)sizeof base)
-        return false;
-    remove_stale(base);
-    if (snprintf(path, CGROUP_PATH_BYTES, "%s/%s%ld", base, CGROUP_PREFIX, (long)getpid()) >=
-        CGROUP_PATH_BYTES)
-        return false;
-    return mkdir(path, 0755) == 0 || errno == EEXIST;
+    const struct cgroup_version *const versions[] = {cgroup_v2_version(), cgroup_v1_version()};
+    for (size_t i = 0; i < AR_COUNT(versions); i++) {
+        root->tree = (struct cgroup_tree){0};
+        root->version = versions[i];
+        if (versions[i]->open(&root->tree) == 0)
+            return 0;
+    }
+    root->version = NULL;
+    return 1;
 }
 
 int cgroup_root_open(struct cgroup_root **out)
 {
     struct cgroup_root *root = calloc(1, sizeof *root);
-    struct cgroup *trial = NULL;
     if (!root)
         return -ENOMEM;
-    for (enum controller i = 0; i < CONTROLLER_COUNT; i++) {
-        if (open_controller(root, i))
-            continue;
-        root->path[i][0] = 0;
-        cgroup_root_free(root);
-        return 1;
-    }
-    root->offers.has[LIMIT_MEMORY_BYTES] = root->offers.has[LIMIT_PROCESSES] = true;
-    root->offers.value[LIMIT_MEMORY_BYTES] = INT64_C(1) << 40;
-    root->offers.value[LIMIT_PROCESSES] = 32768;
-    struct limits limits = {.has[LIMIT_MEMORY_BYTES] = true,
-                            .has[LIMIT_PROCESSES] = true,
-                            .value[LIMIT_MEMORY_BYTES] = 1 << 26,
-                            .value[LIMIT_PROCESSES] = 16};
-    /* Offered only what was just done: a leaf with both limits. */
-    int rc = cgroup_new(root, 0, &trial);
+    int rc = choose_version(root);
     if (rc == 0)
-        rc = cgroup_begin(trial, &limits);
-    cgroup_free(trial);
-    if (rc < 0) {
+        rc = cgroup_trial_run(root, &root->offers);
+    if (rc != 0)
         cgroup_root_free(root);
-        return 1;
-    }
-    *out = root;
-    return 0;
+    else
+        *out = root;
+    return rc < 0 && rc != -ENOMEM ? 1 : rc;
 }
 
 void cgroup_root_free(struct cgroup_root *root)
 {
     if (!root)
         return;
-    for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
-        if (root->path[i][0]) /* with leaves whose last process was still ending */
-            remove_daemon_group(AT_FDCWD, root->path[i]);
+    for (size_t i = 0; i < root->tree.count; i++)
+        cgroup_file_remove(root->tree.path[i]); /* with leaves whose last process was ending */
+    if (root->version)
+        root->version->close(&root->tree);
     free(root);
 }
 
@@ -255,7 +89,80 @@ const struct limits *cgroup_root_offers(const struct cgroup_root *root)
     return root ? &root->offers : &none;
 }
 
+const char *cgroup_root_word(const struct cgroup_root *root)
+{
+    return root ? root->version->word : "none";
+}
+
 /* ---- a leaf ----------------------------------------------------------------------------------- */
+
+/* The folder of a controller; -1: it cannot be had here. */
+static int folder_of(const struct cgroup *cgroup, enum cgroup_controller controller)
+{
+    int index = cgroup->root->tree.folder[controller];
+    return index < 0 ? -1 : cgroup->folder[index];
+}
+
+static int write_word(const struct cgroup *cgroup, const struct cgroup_word *word)
+{
+    int folder = word->file ? folder_of(cgroup, word->controller) : -1;
+    return folder < 0 ? -ENOENT : cgroup_file_write(folder, word->file, word->word);
+}
+
+static bool name_leaf(const struct cgroup *cgroup, size_t folder, char path[CGROUP_PATH_BYTES])
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, CGROUP_LEAF "%d", cgroup->slot);
+    return cgroup_file_join(path, cgroup->root->tree.path[folder], name);
+}
+
+/* A leaf that could not be removed in time keeps the limits of its last run. */
+static void lift_limits(const struct cgroup *cgroup)
+{
+    int memory = folder_of(cgroup, CGROUP_MEMORY), pids = folder_of(cgroup, CGROUP_PIDS);
+    if (memory >= 0)
+        (void)cgroup_file_write(memory, cgroup->version->memory_limit,
+                                cgroup->version->memory_unlimited);
+    if (pids >= 0)
+        (void)cgroup_file_write(pids, cgroup->version->processes_limit, "max");
+}
+
+static int make_folders(struct cgroup *cgroup)
+{
+    char path[CGROUP_PATH_BYTES];
+    bool old = false;
+    for (size_t i = 0; i < cgroup->root->tree.count; i++) {
+        if (!name_leaf(cgroup, i, path))
+            return -ENAMETOOLONG;
+        bool there = mkdir(path, 0755) != 0;
+        if (there && errno != EEXIST)
+            return -errno;
+        old = old || there;
+        cgroup->folder[i] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (cgroup->folder[i] < 0)
+            return -errno;
+    }
+    if (old)
+        lift_limits(cgroup);
+    for (size_t i = 0; i < CGROUP_FIRST_WORDS; i++)
+        (void)write_word(cgroup, &cgroup->version->first[i]); /* not every kernel has them */
+    return 0;
+}
+
+/* Kernels differ in which they have: one that is not there is not known. */
+static void open_counters(struct cgroup *cgroup)
+{
+    for (enum cgroup_counter i = 0; i < CGROUP_COUNTERS; i++) {
+        const char *file = cgroup->version->counters[i].file;
+        int folder = folder_of(cgroup, cgroup->version->counters[i].controller);
+        if (!file || folder < 0)
+            continue;
+        if (i == CGROUP_MEMORY_PEAK)
+            cgroup->counter[i] = openat(folder, file, O_RDWR | O_CLOEXEC);
+        if (cgroup->counter[i] < 0)
+            cgroup->counter[i] = openat(folder, file, O_RDONLY | O_CLOEXEC);
+    }
+}
 
 int cgroup_new(struct cgroup_root *root, int slot, struct cgroup **out)
 {
@@ -265,32 +172,36 @@ int cgroup_new(struct cgroup_root *root, int slot, struct cgroup **out)
     struct cgroup *cgroup = calloc(1, sizeof *cgroup);
     if (!cgroup)
         return -ENOMEM;
-    *cgroup = (struct cgroup){.fd = {-1, -1}, .limit = {-1, -1}};
-    for (enum controller i = 0; i < CONTROLLER_COUNT; i++) {
-        int n = snprintf(cgroup->path[i], CGROUP_PATH_BYTES, "%s/slot.%d", root->path[i], slot);
-        int rc = n < CGROUP_PATH_BYTES ? 0 : -ENAMETOOLONG;
-        if (rc == 0 && mkdir(cgroup->path[i], 0755) != 0 && errno != EEXIST)
-            rc = -errno;
-        cgroup->fd[i] = rc == 0 ? open(cgroup->path[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-        if (rc == 0 && cgroup->fd[i] < 0)
-            rc = -errno;
-        if (rc < 0) {
-            cgroup_free(cgroup);
-            return rc;
-        }
+    *cgroup = (struct cgroup){.root = root,
+                              .version = root->version,
+                              .slot = slot,
+                              .memory_limit = -1,
+                              .processes_limit = -1,
+                              .peak_begins_anew = true};
+    memset(cgroup->folder, -1, sizeof cgroup->folder);
+    memset(cgroup->counter, -1, sizeof cgroup->counter);
+    int rc = make_folders(cgroup);
+    if (rc < 0) {
+        cgroup_free(cgroup);
+        return rc;
     }
+    open_counters(cgroup);
     *out = cgroup;
     return 0;
 }
 
 void cgroup_free(struct cgroup *cgroup)
 {
+    char path[CGROUP_PATH_BYTES];
     if (!cgroup)
         return;
     (void)cgroup_kill(cgroup, 0);
-    for (enum controller i = 0; i < CONTROLLER_COUNT; i++) {
-        base_close(&cgroup->fd[i]);
-        (void)rmdir(cgroup->path[i]);
+    for (size_t i = 0; i < CGROUP_COUNTERS; i++)
+        base_close(&cgroup->counter[i]);
+    for (size_t i = 0; i < cgroup->root->tree.count; i++) {
+        base_close(&cgroup->folder[i]);
+        if (name_leaf(cgroup, i, path))
+            (void)rmdir(path);
     }
     free(cgroup);
 }
@@ -298,49 +209,143 @@ void cgroup_free(struct cgroup *cgroup)
 int cgroup_attach(struct cgroup *cgroup, pid_t pid)
 {
     int rc = 0;
-    for (enum controller i = 0; cgroup && rc == 0 && i < CONTROLLER_COUNT; i++)
-        rc = write_number(cgroup->fd[i], "cgroup.procs", pid);
+    for (size_t i = 0; cgroup && rc == 0 && i < cgroup->root->tree.count; i++)
+        rc = cgroup_file_write_number(cgroup->folder[i], "cgroup.procs", pid);
     return rc;
 }
 
-/* Writing a limit costs more than remembering it. */
-static int set_limit(struct cgroup *cgroup, enum controller controller, const char *file,
-                     int64_t value)
+/* ---- counters --------------------------------------------------------------------------------- */
+
+static void read_counters(const struct cgroup *cgroup, int64_t out[CGROUP_COUNTERS])
 {
-    if (cgroup->limit[controller] == value)
+    char text[CGROUP_TEXT_BYTES] = "";
+    for (enum cgroup_counter i = 0; i < CGROUP_COUNTERS; i++) {
+        if (cgroup->version->counters[i].file) { /* not that of the counter before */
+            ssize_t n =
+                cgroup->counter[i] >= 0 ? pread(cgroup->counter[i], text, sizeof text - 1, 0) : -1;
+            text[n > 0 ? n : 0] = 0;
+        }
+        out[i] = cgroup_file_number(text, cgroup->version->counters[i].key);
+    }
+}
+
+/* How far a counter has come since the run began; -1: not known. */
+static int64_t since(const struct cgroup *cgroup, const int64_t now[CGROUP_COUNTERS],
+                     enum cgroup_counter counter)
+{
+    int64_t begin = cgroup->begin[counter];
+    return begin < 0 || now[counter] < begin ? -1 : now[counter] - begin;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------ */
+
+/* Version 2 kills to come below a new limit. What it can do without, it gives back when it is asked to;
+ * if what is left does not fit, the provider would be the one. */
+static bool is_too_small(int folder, const char *now, const char *reclaim, int64_t limit)
+{
+    int64_t over = cgroup_file_read_number(folder, now) - limit;
+    if (over <= 0)
+        return false;
+    (void)cgroup_file_write_number(folder, reclaim, over); /* since Linux 5.19 */
+    return cgroup_file_read_number(folder, now) > limit;
+}
+
+static int limit_memory(struct cgroup *cgroup, int64_t limit)
+{
+    int folder = folder_of(cgroup, CGROUP_MEMORY);
+    cgroup->too_small = false;
+    if (folder < 0 || cgroup->memory_limit == limit)
         return 0;
-    int rc = write_number(cgroup->fd[controller], file, value);
-    cgroup->limit[controller] = rc == 0 ? value : -1;
+    const struct cgroup_version *version = cgroup->version;
+    cgroup->too_small = version->memory_reclaim &&
+                        is_too_small(folder, version->memory_now, version->memory_reclaim, limit);
+    if (cgroup->too_small)
+        return -ENOMEM;
+    int rc = limit == NO_LIMIT
+                 ? cgroup_file_write(folder, version->memory_limit, version->memory_unlimited)
+                 : cgroup_file_write_number(folder, version->memory_limit, limit);
+    cgroup->memory_limit = rc == 0 ? limit : -1;
+    cgroup->too_small = rc == -EBUSY; /* version 1 refuses it */
+    return cgroup->too_small ? -ENOMEM : rc;
+}
+
+static int limit_processes(struct cgroup *cgroup, int64_t limit)
+{
+    int folder = folder_of(cgroup, CGROUP_PIDS);
+    if (folder < 0 || cgroup->processes_limit == limit)
+        return 0;
+    const char *file = cgroup->version->processes_limit;
+    int rc = limit == NO_LIMIT ? cgroup_file_write(folder, file, "max")
+                               : cgroup_file_write_number(folder, file, limit);
+    cgroup->processes_limit = rc == 0 ? limit : -1;
     return rc;
+}
+
+static int64_t granted(const struct limits *limits, enum limit limit, int64_t own)
+{
+    return limits->has[limit] ? limits->value[limit] + own : NO_LIMIT;
 }
 
 int cgroup_begin(struct cgroup *cgroup, const struct limits *limits)
 {
+    static const char anything[] = "0";
     if (!cgroup)
         return 0;
-    int rc = 0;
-    if (limits->has[LIMIT_MEMORY_BYTES])
-        rc = set_limit(cgroup, CONTROLLER_MEMORY, "memory.limit_in_bytes",
-                       limits->value[LIMIT_MEMORY_BYTES]);
-    if (rc == 0 && limits->has[LIMIT_PROCESSES])
-        rc = set_limit(cgroup, CONTROLLER_PIDS, "pids.max",
-                       limits->value[LIMIT_PROCESSES] + CGROUP_OWN_PROCESSES);
+    int rc = limit_memory(cgroup, granted(limits, LIMIT_MEMORY_BYTES, 0));
     if (rc == 0)
-        rc = write_number(cgroup->fd[CONTROLLER_MEMORY], "memory.max_usage_in_bytes", 0);
-    cgroup->kills = read_number(cgroup->fd[CONTROLLER_MEMORY], "memory.oom_control", "oom_kill ");
+        rc = limit_processes(cgroup, granted(limits, LIMIT_PROCESSES, CGROUP_OWN_PROCESSES));
+    if (cgroup->peak_begins_anew)
+        cgroup->peak_begins_anew = pwrite(cgroup->counter[CGROUP_MEMORY_PEAK], anything, 1, 0) == 1;
+    read_counters(cgroup, cgroup->begin);
     return rc;
+}
+
+/* A peak that the kernel keeps for the leaf's whole life is the run's if it has risen in it. */
+static int64_t peak_since(const struct cgroup *cgroup, const int64_t now[CGROUP_COUNTERS],
+                          enum cgroup_counter counter)
+{
+    return since(cgroup, now, counter) > 0 ? now[counter] : -1;
+}
+
+/* The kernel counts the total exactly; how it is divided, it often knows from a few samples only. */
+static void divide_time(const struct cgroup *cgroup, const int64_t now[CGROUP_COUNTERS],
+                        struct cgroup_findings *out)
+{
+    int64_t total = since(cgroup, now, CGROUP_CPU_TOTAL);
+    int64_t user = since(cgroup, now, CGROUP_CPU_USER);
+    int64_t system = since(cgroup, now, CGROUP_CPU_SYSTEM);
+    if (total < 0)
+        return;
+    total /= cgroup->version->cpu_units;
+    out->system_us = 0;
+    if (user >= 0 && system > 0)
+        out->system_us = (int64_t)((double)total * (double)system / (double)(user + system));
+    out->user_us = total - out->system_us;
 }
 
 void cgroup_findings(struct cgroup *cgroup, struct cgroup_findings *out)
 {
-    *out = (struct cgroup_findings){.memory_peak_bytes = -1};
+    int64_t now[CGROUP_COUNTERS];
+    *out = (struct cgroup_findings){
+        .user_us = -1, .system_us = -1, .memory_peak_bytes = -1, .processes_peak = -1};
     if (!cgroup)
         return;
-    int directory = cgroup->fd[CONTROLLER_MEMORY];
-    out->memory_exceeded =
-        read_number(directory, "memory.oom_control", "oom_kill ") > cgroup->kills;
-    out->memory_peak_bytes = read_number(directory, "memory.max_usage_in_bytes", "");
+    read_counters(cgroup, now);
+    bool killed = since(cgroup, now, CGROUP_OOM_KILLS) > 0;
+    bool hit = since(cgroup, now, CGROUP_MEMORY_HITS) > 0;
+    out->memory_exceeded = cgroup->too_small || (killed && hit);
+    out->killed_for_host = killed && !hit;
+    out->processes_exceeded = since(cgroup, now, CGROUP_PROCESSES_REFUSED) > 0;
+    out->memory_peak_bytes = cgroup->peak_begins_anew ? now[CGROUP_MEMORY_PEAK]
+                                                      : peak_since(cgroup, now, CGROUP_MEMORY_PEAK);
+    int64_t processes = peak_since(cgroup, now, CGROUP_PROCESSES_PEAK);
+    if (processes >= 0)
+        out->processes_peak =
+            processes > CGROUP_OWN_PROCESSES ? processes - CGROUP_OWN_PROCESSES : 1;
+    divide_time(cgroup, now, out);
 }
+
+/* ---- killing ---------------------------------------------------------------------------------- */
 
 struct killing {
     pid_t spare;
@@ -356,10 +361,34 @@ static void kill_other(void *context, pid_t pid)
     (void)kill(pid, SIGKILL);
 }
 
+/* Is there nobody but the one to be spared? One call; false when that is not known. */
+static bool is_empty(const struct cgroup *cgroup, pid_t spare)
+{
+    char text[32];
+    int fd = cgroup->counter[CGROUP_PROCESSES_NOW];
+    ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : -1;
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    return cgroup_file_number(text, "") <= (spare ? 1 : 0);
+}
+
 size_t cgroup_kill(struct cgroup *cgroup, pid_t spare)
 {
     struct killing killing = {.spare = spare};
-    if (cgroup && cgroup->fd[CONTROLLER_PIDS] >= 0)
-        each_process(cgroup->fd[CONTROLLER_PIDS], kill_other, &killing);
+    if (!cgroup || cgroup->folder[0] < 0)
+        return 0;
+    if (is_empty(cgroup, spare)) {
+        cgroup->stubborn = false;
+        return 0;
+    }
+    if (!spare)
+        (void)write_word(cgroup, &cgroup->version->kill);
+    /* Whoever forks faster than it is killed is stopped first. */
+    bool frozen = cgroup->stubborn && write_word(cgroup, &cgroup->version->freeze) == 0;
+    cgroup_file_each_process(cgroup->folder[0], kill_other, &killing);
+    if (frozen)
+        (void)write_word(cgroup, &cgroup->version->thaw);
+    cgroup->stubborn = killing.found > 0;
     return killing.found;
 }

@@ -2,7 +2,8 @@
  * execution.c - a run at a provider.
  *
  * The wall clock starts when the run gets its slot and covers all that it can wait for: the provider's
- * start, compile, code, whoever holds the output pipes. An execution is over when two things have
+ * start, compile, code, whoever holds the output pipes. Processor time, where the host counts it, is
+ * looked at when the limit could first have been reached, and again until it has. An execution is over when two things have
  * happened, in either order: the provider has reported (or is gone with everything that it started),
  * and both pipes are at their end. After the report whatever still holds the pipes is killed, and they
  * get a moment of grace for what is in them.
@@ -22,11 +23,17 @@
 
 #include <event2/buffer.h>
 #include <event2/event.h>
+#include <sched.h>
 #include <string.h>
 
 #define EXECUTION_DRAIN_MS   500    /* for pipes, after the report */
 #define EXECUTION_SWEEP_MS   5      /* between looks at what is left */
 #define EXECUTION_READ_BYTES 262144 /* in one turn */
+/* What the provider may use for a run beside the code: an executor that stops at the limit itself comes
+ * first, and nobody is stopped for the making of the sandbox. */
+#define EXECUTION_OWN_CPU_MS 50
+#define EXECUTION_MIN_CPU_MS 5 /* between looks at the processor time */
+#define EXECUTION_MAX_CPU_MS 1000
 
 struct execution {
     struct run *run;
@@ -38,7 +45,7 @@ struct execution {
     struct event *readable[2];
     int64_t output_bytes;
     int64_t started_us; /* monotonic */
-    struct deadline wall, drain, finish;
+    struct deadline wall, cpu, drain, finish;
 };
 
 static void check_finish(struct execution *execution)
@@ -169,6 +176,53 @@ static int hand_over(struct execution *execution)
     return rc;
 }
 
+/* ---- processor time --------------------------------------------------------------------------- */
+
+/* Milliseconds of it until the limit is reached, 0: it has been; -1: nothing to look at. */
+static int64_t left_cpu_ms(const struct execution *execution,
+                           const struct cgroup_findings *findings)
+{
+    const struct limits *limits = &execution->run->request->grant.limits;
+    if (!limits->has[LIMIT_CPU_MS] || findings->user_us < 0)
+        return -1;
+    int64_t used_ms = (findings->user_us + findings->system_us) / 1000;
+    int64_t left_ms = limits->value[LIMIT_CPU_MS] + EXECUTION_OWN_CPU_MS - used_ms;
+    return left_ms > 0 ? left_ms : 0;
+}
+
+/* It cannot be used up faster than by all processors at once. */
+static int64_t next_look_ms(int64_t left_ms)
+{
+    cpu_set_t set;
+    int64_t ms = left_ms / (sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
+    if (ms < EXECUTION_MIN_CPU_MS)
+        return EXECUTION_MIN_CPU_MS;
+    return ms > EXECUTION_MAX_CPU_MS ? EXECUTION_MAX_CPU_MS : ms;
+}
+
+static void look_at_cpu(void *context)
+{
+    struct execution *execution = context;
+    struct cgroup_findings findings;
+    if (execution->over || !execution->slot)
+        return;
+    provider_findings(executor_slot_provider(execution->slot), &findings);
+    int64_t left_ms = left_cpu_ms(execution, &findings);
+    if (left_ms == 0)
+        (void)run_stop(execution->run, RUN_STOP_CPU);
+    else if (left_ms > 0)
+        deadline_start(&execution->cpu, next_look_ms(left_ms));
+}
+
+static void start_cpu_clock(struct execution *execution)
+{
+    const struct limits *limits = &execution->run->request->grant.limits;
+    if (limits->has[LIMIT_CPU_MS])
+        deadline_start(&execution->cpu, next_look_ms(limits->value[LIMIT_CPU_MS]));
+}
+
+/* ---- the hand-over ---------------------------------------------------------------------------- */
+
 /* The provider cannot be given the run, and is not trusted with another one. */
 static void fail_hand_over(struct execution *execution, int rc)
 {
@@ -186,10 +240,19 @@ static void slot_ready(void *context)
     if (rc < 0)
         fail_hand_over(execution, rc);
     else
+        start_cpu_clock(execution);
+    if (rc == 0)
         fault_point("provider_started");
 }
 
 /* ---- what the provider and the host found ----------------------------------------------------- */
+
+/* What the host knows itself comes before what the provider has reported. */
+static void take_known(int64_t *out, int64_t found)
+{
+    if (found >= 0)
+        *out = found;
+}
 
 static void collect_findings(struct execution *execution)
 {
@@ -199,8 +262,13 @@ static void collect_findings(struct execution *execution)
         return;
     provider_findings(executor_slot_provider(execution->slot), &findings);
     run->memory_exceeded = findings.memory_exceeded;
-    if (findings.memory_peak_bytes >= 0)
-        run->usage.memory_peak_bytes = findings.memory_peak_bytes;
+    run->killed_for_host = findings.killed_for_host;
+    run->processes_exceeded = findings.processes_exceeded;
+    run->cpu_exceeded = left_cpu_ms(execution, &findings) == 0;
+    take_known(&run->usage.user_us, findings.user_us);
+    take_known(&run->usage.system_us, findings.system_us);
+    take_known(&run->usage.memory_peak_bytes, findings.memory_peak_bytes);
+    take_known(&run->usage.processes_peak, findings.processes_peak);
 }
 
 /* Nothing of the run may be left when its record is written. */
@@ -216,6 +284,7 @@ static void set_over(struct execution *execution)
 {
     execution->over = true;
     deadline_stop(&execution->wall);
+    deadline_stop(&execution->cpu);
     deadline_start(&execution->drain, EXECUTION_DRAIN_MS);
     if (execution->readable[0] || execution->readable[1])
         (void)is_clear(execution); /* whoever still holds a pipe goes now; what is in it stays */
@@ -264,6 +333,7 @@ static void execution_free(struct execution *execution)
     close_stream(execution, 1);
     descriptors_free(&execution->descriptors);
     deadline_free(&execution->wall);
+    deadline_free(&execution->cpu);
     deadline_free(&execution->drain);
     deadline_free(&execution->finish);
     free(execution);
@@ -299,6 +369,7 @@ void execution_poke(struct run *run)
     if (execution->over || !execution->slot)
         return;
     deadline_stop(&execution->wall);
+    deadline_stop(&execution->cpu);
     if (execution->handed_over) {
         provider_stop(executor_slot_provider(execution->slot));
         return;
@@ -312,6 +383,8 @@ static int make_deadlines(struct execution *execution)
 {
     struct event_base *base = execution->run->line->base;
     int rc = deadline_init(&execution->wall, base, wall_passed, execution);
+    if (rc == 0)
+        rc = deadline_init(&execution->cpu, base, look_at_cpu, execution);
     if (rc == 0)
         rc = deadline_init(&execution->drain, base, drained_long_enough, execution);
     if (rc == 0)

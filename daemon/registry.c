@@ -11,6 +11,7 @@
 #include "daemon/spawn.h"
 
 #include <string.h>
+#include <sys/wait.h>
 
 struct registry {
     struct executor **executors;
@@ -57,15 +58,25 @@ static int add_executors(struct registry *registry, struct line *line)
     return 0;
 }
 
+static void tell_offers(const struct cgroup_root *cgroups)
+{
+    static const enum limit limits[] = {LIMIT_CPU_MS, LIMIT_MEMORY_BYTES, LIMIT_PROCESSES};
+    const struct limits *offers = cgroup_root_offers(cgroups);
+    log_info("control groups: %s", cgroup_root_word(cgroups));
+    for (size_t i = 0; i < AR_COUNT(limits); i++)
+        if (!offers->has[limits[i]])
+            log_warning("control groups do not hold %s here: it is limited only by executors that "
+                        "can do it themselves",
+                        limit_word(limits[i]));
+}
+
 struct registry *registry_new(struct line *line)
 {
     struct registry *registry = calloc(1, sizeof *registry);
     if (!registry)
         return NULL;
     int rc = cgroup_root_open(&registry->cgroups);
-    if (rc > 0)
-        log_warning("no control groups can be made here: memory and processes are limited only by "
-                    "executors that can do it themselves");
+    tell_offers(registry->cgroups);
     if (rc < 0 || add_executors(registry, line) < 0) {
         registry_free(registry);
         return NULL;
@@ -109,9 +120,19 @@ static bool is_known(void *context, pid_t pid)
     return false;
 }
 
+/* Has any child of the daemon ended that was not reaped yet? */
+static bool has_dead_child(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
 size_t registry_sweep(struct registry *registry)
 {
-    /* With control groups an orphan is in its slot's leaf and killed there, at its own run's end. */
+    /* With control groups an orphan is in its slot's leaf and killed there, at its own run's end: here
+     * it has only to be reaped. */
+    if (registry->cgroups && !has_dead_child())
+        return 0;
     size_t left = spawn_sweep_orphans(is_known, registry, !registry->cgroups);
     return registry->cgroups ? 0 : left;
 }

@@ -142,9 +142,13 @@ static void leave_line(struct run *run)
 enum reason run_stop_reason(enum run_stop cause)
 {
     static const enum reason reasons[] = {
-        [RUN_STOP_NONE] = REASON_NONE,        [RUN_STOP_WALL] = REASON_WALL_CLOCK,
-        [RUN_STOP_OUTPUT] = REASON_OUTPUT,    [RUN_STOP_CANCELLED] = REASON_CLIENT_CANCELLED,
-        [RUN_STOP_GONE] = REASON_CLIENT_GONE, [RUN_STOP_SHUTDOWN] = REASON_SHUTDOWN,
+        [RUN_STOP_NONE] = REASON_NONE,
+        [RUN_STOP_WALL] = REASON_WALL_CLOCK,
+        [RUN_STOP_OUTPUT] = REASON_OUTPUT,
+        [RUN_STOP_CPU] = REASON_CPU,
+        [RUN_STOP_CANCELLED] = REASON_CLIENT_CANCELLED,
+        [RUN_STOP_GONE] = REASON_CLIENT_GONE,
+        [RUN_STOP_SHUTDOWN] = REASON_SHUTDOWN,
     };
     return reasons[cause];
 }

@@ -52,6 +52,7 @@ enum run_stop {
     RUN_STOP_NONE,
     RUN_STOP_WALL,
     RUN_STOP_OUTPUT,
+    RUN_STOP_CPU,
     RUN_STOP_CANCELLED,
     RUN_STOP_GONE,
     RUN_STOP_SHUTDOWN
@@ -114,9 +115,10 @@ struct run {
     struct execution *execution;
     bool reported; /* the provider's report is there: from now on nothing can stop the run */
     struct report report;
-    enum reason failure;                      /* of the provider, REASON_NONE if none */
-    bool memory_exceeded, processes_exceeded; /* by the host's own counters */
-    struct evbuffer *output[2];               /* stdout, stderr; NULL until there is some */
+    enum reason failure; /* of the provider, REASON_NONE if none */
+    /* By the host's own counters (cgroup.h). */
+    bool memory_exceeded, killed_for_host, processes_exceeded, cpu_exceeded;
+    struct evbuffer *output[2]; /* stdout, stderr; NULL until there is some */
     bool truncated[2];
     struct output_file *outputs; /* one for each of request->outputs, or NULL */
     struct usage usage;

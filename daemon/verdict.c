@@ -4,9 +4,12 @@
  * The order, first match wins, never changed afterwards:
  *   1. what a stage decided before the run was at a provider (denied, refused, cancelled in the
  *      queue ...);
- *   2. what the host stopped it for (wall clock, output cap, cancel, client gone, shutdown): the
- *      first cause, unless the provider's report had been there before;
- *   3. what the host's own counters say (memory);
+ *   2. what the host stopped it for (wall clock, output cap, processor time, cancel, client gone,
+ *      shutdown): the first cause, unless the provider's report had been there before;
+ *   3. what the host's own counters say: memory (the kernel killed for it), processor time (more than
+ *      was granted, found at the end), processes (the kernel refused one; a run that coped with that and
+ *      exited 0 has succeeded), or a kill for the memory of the whole machine, which is no fault of
+ *      the run: it is lost;
  *   4. the provider's report;
  *   5. how the provider failed.
  * An exit code of 137 or 255 is only ever an exit code: kills and faults come by other ways.
@@ -49,12 +52,32 @@ static enum reason report_reason(const struct report *report)
     }
 }
 
-static enum reason decide(const struct run *run)
+static bool exited_with_zero(const struct run *run)
 {
-    if (run->stop)
-        return run_stop_reason(run->stop);
+    return run->reported && report_reason(&run->report) == REASON_EXIT_ZERO;
+}
+
+/* What the host itself has counted, or REASON_NONE. */
+static enum reason host_reason(const struct run *run)
+{
     if (run->memory_exceeded)
         return REASON_MEMORY;
+    if (run->cpu_exceeded)
+        return REASON_CPU;
+    if (exited_with_zero(run))
+        return REASON_NONE;
+    if (run->killed_for_host)
+        return REASON_LOST;
+    return run->processes_exceeded ? REASON_PROCESSES : REASON_NONE;
+}
+
+static enum reason decide(const struct run *run)
+{
+    enum reason found = host_reason(run);
+    if (run->stop)
+        return run_stop_reason(run->stop);
+    if (found)
+        return found;
     if (run->reported)
         return report_reason(&run->report);
     return run->failure ? run->failure : REASON_LOST;
