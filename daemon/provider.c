@@ -29,6 +29,8 @@ struct provider {
     void *context;
     enum provider_state state;
     bool between; /* has reported and not said `ready` since: it may also exit */
+    bool ahead;   /* it wants to be told that its last run is cleared away: */
+    bool cleared; /* it was, or has had no run yet */
     enum reason failure;
     pid_t pid;
     int pidfd;   /* -1: reaped */
@@ -112,7 +114,7 @@ static void process_ended(evutil_socket_t fd, short what, void *context)
     deadline_start(&provider->sweep, 0);
 }
 
-static void take_ready(struct provider *provider)
+static void take_ready(struct provider *provider, bool ahead)
 {
     if (provider->state != PROVIDER_STARTING) {
         stop_for(provider, REASON_PROTOCOL_VIOLATION);
@@ -121,6 +123,7 @@ static void take_ready(struct provider *provider)
     deadline_stop(&provider->deadline);
     provider->state = PROVIDER_IDLE;
     provider->between = false;
+    provider->ahead = ahead;
     provider->events->ready(provider->context);
 }
 
@@ -182,10 +185,10 @@ static bool read_message(struct provider *provider)
         stop_for(provider, REASON_PROTOCOL_VIOLATION);
         return false;
     }
-    if (kind == SPEC_READY)
-        take_ready(provider);
-    else
+    if (kind == SPEC_REPORT)
         take_report(provider, &report);
+    else
+        take_ready(provider, kind == SPEC_READY_AHEAD);
     return true;
 }
 
@@ -220,16 +223,27 @@ static void drop_diagnostics(evutil_socket_t fd, short what, void *context)
         (void)event_del(provider->diagnosed);
 }
 
+/* Which limits the host enforces, so that the provider need not do it a second time. */
+static void name_host_limits(const struct provider_start *start, char *text, size_t room)
+{
+    const struct limits *offers = cgroup_root_offers(start->cgroups);
+    size_t length = (size_t)snprintf(text, room, "AUDITRUN_HOST_LIMITS=");
+    for (int i = 0; i < LIMIT_COUNT && length < room; i++)
+        if (offers->has[i])
+            length += (size_t)snprintf(text + length, room - length, "%s ", limit_word(i));
+}
+
 static int start_process(struct provider *provider, const struct provider_start *start, int control,
                          int diagnostics)
 {
     char path[] = SPAWN_PATH;
-    char slot[32];
-    char *environment[] = {path, slot, NULL};
+    char slot[32], limits[160];
+    char *environment[] = {path, slot, limits, NULL};
     AR_AUTO_FREE char **arguments = spawn_arguments(start->program, start->arguments, "serve");
     if (!arguments)
         return -ENOMEM;
     (void)snprintf(slot, sizeof slot, "AUDITRUN_SLOT=%d", start->slot);
+    name_host_limits(start, limits, sizeof limits);
     struct spawn spawn = {.program = start->program,
                           .arguments = arguments,
                           .environment = environment,
@@ -333,6 +347,7 @@ int provider_run(struct provider *provider, const struct limits *limits, size_t 
     if (sendmsg(provider->control, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return -errno;
     provider->state = PROVIDER_BUSY;
+    provider->cleared = false;
     return 0;
 }
 
@@ -361,9 +376,25 @@ void provider_findings(struct provider *provider, struct cgroup_findings *out)
     cgroup_findings(provider->cgroup, out);
 }
 
+static void send_clear(struct provider *provider)
+{
+    AR_AUTO_FREE char *text = spec_clear_message();
+    if (text && send(provider->control, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        deadline_start(&provider->deadline, PROVIDER_AGAIN_MS);
+    else
+        stop_for(provider, REASON_CRASHED);
+}
+
 size_t provider_clear(struct provider *provider)
 {
-    return cgroup_kill(provider->cgroup, provider_pid(provider));
+    if (provider->cleared)
+        return 0;
+    size_t left = cgroup_kill(provider->cgroup, provider_pid(provider));
+    provider->cleared = left == 0;
+    if (provider->cleared && provider->ahead && provider->between &&
+        provider->state == PROVIDER_STARTING)
+        send_clear(provider);
+    return left;
 }
 
 /* For one that is freed while its process still runs: a failed start, or the daemon's own end. */

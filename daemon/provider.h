@@ -63,7 +63,8 @@ bool provider_is_between(const struct provider *provider);
 pid_t provider_pid(const struct provider *provider);
 /* The host's own counters for the run that it has or had last. */
 void provider_findings(struct provider *provider, struct cgroup_findings *out);
-/* After a report: kills what is left of the run beside the provider itself; how many were there. */
+/* After a report: kills what is left of the run beside the provider itself; how many were there. When
+ * it is none, a provider that prepares ahead is told so, and what it starts then is its own. */
 size_t provider_clear(struct provider *provider);
 
 /* Kills what is still there, waits for it, frees. */

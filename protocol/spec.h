@@ -2,10 +2,13 @@
  * spec.h - what daemon and provider say to each other (executor contract, version 1).
  *
  * Control socket (descriptor 3 of the provider, SOCK_SEQPACKET), one JSON object a message:
- *   provider: {"ready": true}
+ *   provider: {"ready": true} or {"ready": "ahead"}
  *   daemon:   {"run": {"spec_bytes": N}}  with five descriptors: spec (sealed memfd), stdin, stdout,
  *             stderr, outputs (an empty memfd that the provider, never the code, writes to)
- *   provider: {"report": {...}} and then {"ready": true} again, or exit
+ *   provider: {"report": {...}}
+ *   daemon:   {"clear": true}, only to a provider that was ready "ahead": it has looked for what the
+ *             run left and killed it; what the provider starts from here on is its own
+ *   provider: ready again, or exit
  * Both sides read the other's messages as untrusted input.
  */
 #ifndef AUDITRUN_PROTOCOL_SPEC_H
@@ -92,17 +95,20 @@ int spec_outputs_parse(const char *text, size_t length, const struct text_list *
                        struct output_file **files, struct fault *fault) AR_MUST_CHECK;
 void spec_outputs_free(struct output_file *files, size_t count);
 
-enum spec_message { SPEC_READY, SPEC_REPORT, SPEC_RUN };
+enum spec_message { SPEC_READY, SPEC_READY_AHEAD, SPEC_REPORT, SPEC_RUN, SPEC_CLEAR };
 
-/* A message of a provider: 0 with *kind SPEC_READY or SPEC_REPORT (then *report is set); 1 when it
- * is anything else (a protocol violation); -ENOMEM. */
+/* A message of a provider: 0 with *kind SPEC_READY, SPEC_READY_AHEAD or SPEC_REPORT (then *report is
+ * set); 1 when it is anything else (a protocol violation); -ENOMEM. */
 int spec_parse_provider_message(const char *text, size_t length, enum spec_message *kind,
                                 struct report *report) AR_MUST_CHECK;
-/* A message of the daemon: 0 with *spec_bytes set; 1 when it is anything else; -ENOMEM. */
-int spec_parse_daemon_message(const char *text, size_t length, size_t *spec_bytes) AR_MUST_CHECK;
+/* A message of the daemon: 0 with *kind SPEC_RUN (then *spec_bytes is set) or SPEC_CLEAR; 1 when it is
+ * anything else; -ENOMEM. */
+int spec_parse_daemon_message(const char *text, size_t length, enum spec_message *kind,
+                              size_t *spec_bytes) AR_MUST_CHECK;
 
 /* Builders: malloc'd text, NULL when out of memory. */
-char *spec_ready_message(void) AR_MUST_CHECK;
+char *spec_ready_message(bool ahead) AR_MUST_CHECK;
+char *spec_clear_message(void) AR_MUST_CHECK;
 char *spec_run_message(size_t spec_bytes) AR_MUST_CHECK;
 char *spec_report_message(const struct report *report) AR_MUST_CHECK;
 

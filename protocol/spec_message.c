@@ -181,14 +181,16 @@ int spec_parse_provider_message(const char *text, size_t length, enum spec_messa
     if (error)
         return error;
     if (strcmp(name, "ready") == 0) {
-        *kind = SPEC_READY;
-        return json_is_true(value) ? 0 : 1;
+        bool ahead = json_is_string(value) && strcmp(json_string_value(value), "ahead") == 0;
+        *kind = ahead ? SPEC_READY_AHEAD : SPEC_READY;
+        return ahead || json_is_true(value) ? 0 : 1;
     }
     *kind = SPEC_REPORT;
     return strcmp(name, "report") == 0 ? read_report(value, report, &fault) : 1;
 }
 
-int spec_parse_daemon_message(const char *text, size_t length, size_t *spec_bytes)
+int spec_parse_daemon_message(const char *text, size_t length, enum spec_message *kind,
+                              size_t *spec_bytes)
 {
     static const struct json_member members[] = {{"spec_bytes", true}};
     AR_CLEANUP(json_document_free) struct json_document document;
@@ -199,6 +201,11 @@ int spec_parse_daemon_message(const char *text, size_t length, size_t *spec_byte
     int error = parse_message(text, length, &document, &name, &value);
     if (error)
         return error;
+    if (strcmp(name, "clear") == 0) {
+        *kind = SPEC_CLEAR;
+        return json_is_true(value) ? 0 : 1;
+    }
+    *kind = SPEC_RUN;
     if (strcmp(name, "run") != 0 ||
         json_check_object(value, members, AR_COUNT(members), NULL, &fault) ||
         json_read_integer(value, "spec_bytes", NULL, 1, SPEC_MAX_BYTES, &bytes, &fault))
@@ -209,9 +216,14 @@ int spec_parse_daemon_message(const char *text, size_t length, size_t *spec_byte
 
 /* ---- messages out ------------------------------------------------------------------------------- */
 
-char *spec_ready_message(void)
+char *spec_ready_message(bool ahead)
 {
-    return strdup("{\"ready\":true}");
+    return strdup(ahead ? "{\"ready\":\"ahead\"}" : "{\"ready\":true}");
+}
+
+char *spec_clear_message(void)
+{
+    return strdup("{\"clear\":true}");
 }
 
 char *spec_run_message(size_t spec_bytes)

@@ -150,7 +150,7 @@ static int serve_runs(const struct serve *serve, char **command)
     struct serve_order order;
     struct report report;
     for (;;) {
-        int result = serve_ready(serve);
+        int result = serve_ready(serve, false);
         if (result == 0)
             result = serve_receive(serve, &order);
         if (result == SERVE_EVENT)

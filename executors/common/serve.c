@@ -14,6 +14,8 @@
 
 /* More than an order has, so that a surplus is seen instead of cut off. */
 #define MAX_RECEIVED (SPEC_DESCRIPTORS + 4)
+/* More than any message of the daemon has. */
+#define MAX_MESSAGE_BYTES 1024
 
 int serve_open(struct serve *serve)
 {
@@ -53,9 +55,9 @@ static int send_text(const struct serve *serve, const char *text)
     return sent < 0 ? -errno : 0;
 }
 
-int serve_ready(const struct serve *serve)
+int serve_ready(const struct serve *serve, bool ahead)
 {
-    AR_AUTO_FREE char *text = spec_ready_message();
+    AR_AUTO_FREE char *text = spec_ready_message(ahead);
     return send_text(serve, text);
 }
 
@@ -65,10 +67,10 @@ int serve_report(const struct serve *serve, const struct report *report)
     return send_text(serve, text);
 }
 
-int serve_wait(const struct serve *serve, int fd)
+static int wait_for(const struct serve *serve, int fd, short control_events)
 {
     struct pollfd waits[] = {
-        {.fd = serve->control, .events = POLLIN | POLLRDHUP},
+        {.fd = serve->control, .events = control_events},
         {.fd = serve->signals, .events = POLLIN},
         {.fd = fd, .events = POLLIN},
     };
@@ -79,6 +81,16 @@ int serve_wait(const struct serve *serve, int fd)
     if (waits[2].revents)
         return SERVE_EVENT;
     return SERVE_GONE;
+}
+
+int serve_wait(const struct serve *serve, int fd)
+{
+    return wait_for(serve, fd, POLLIN | POLLRDHUP);
+}
+
+int serve_watch(const struct serve *serve, int fd)
+{
+    return wait_for(serve, fd, POLLRDHUP);
 }
 
 /* Waits for a message on the control socket itself. */
@@ -94,9 +106,9 @@ static int wait_for_message(const struct serve *serve)
     return waits[1].revents ? SERVE_GONE : SERVE_EVENT;
 }
 
-/* Keeps the descriptors of an order; closes them all and returns false when they are not exactly
- * those. */
-static bool take_descriptors(struct msghdr *message, struct serve_order *order)
+/* The descriptors that came with a message. False, and all are closed, when there are other than
+ * wanted ones. */
+static bool take_descriptors(struct msghdr *message, size_t wanted, int *descriptors)
 {
     int received[MAX_RECEIVED];
     size_t count = 0;
@@ -107,29 +119,29 @@ static bool take_descriptors(struct msghdr *message, struct serve_order *order)
         for (size_t i = 0; i < here && count < MAX_RECEIVED; i++)
             memcpy(&received[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
     }
-    if (count != SPEC_DESCRIPTORS || (message->msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
+    if (count != wanted || (message->msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
         for (size_t i = 0; i < count; i++)
             (void)close(received[i]);
         return false;
     }
-    memcpy(order->descriptors, received, sizeof(order->descriptors));
+    memcpy(descriptors, received, wanted * sizeof(int));
     return true;
 }
 
-int serve_receive(const struct serve *serve, struct serve_order *order)
+/* One message of this kind, with all and only the descriptors that it has. */
+static int receive(const struct serve *serve, enum spec_message wanted, struct serve_order *order)
 {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(MAX_RECEIVED * sizeof(int))];
     } control;
-    AR_AUTO_FREE char *text = malloc(SPEC_MESSAGE_BYTES);
-    if (!text)
-        return -ENOMEM;
-    struct iovec part = {.iov_base = text, .iov_len = SPEC_MESSAGE_BYTES};
+    char text[MAX_MESSAGE_BYTES];
+    struct iovec part = {.iov_base = text, .iov_len = sizeof(text)};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof(control.bytes)};
+    enum spec_message kind;
     ssize_t length;
 
     *order = (struct serve_order){.descriptors = {-1, -1, -1, -1, -1}};
@@ -143,12 +155,24 @@ int serve_receive(const struct serve *serve, struct serve_order *order)
         return errno == ECONNRESET ? SERVE_GONE : -errno;
     if (length == 0)
         return SERVE_GONE;
-    if (!take_descriptors(&message, order))
+    if (!take_descriptors(&message, wanted == SPEC_RUN ? SPEC_DESCRIPTORS : 0, order->descriptors))
         return -EPROTO;
-    int parsed = spec_parse_daemon_message(text, (size_t)length, &order->spec_bytes);
-    if (parsed != 0)
-        serve_order_close(order);
-    return parsed > 0 ? -EPROTO : parsed;
+    int parsed = spec_parse_daemon_message(text, (size_t)length, &kind, &order->spec_bytes);
+    if (parsed == 0 && kind == wanted)
+        return SERVE_EVENT;
+    serve_order_close(order);
+    return parsed < 0 ? parsed : -EPROTO;
+}
+
+int serve_receive(const struct serve *serve, struct serve_order *order)
+{
+    return receive(serve, SPEC_RUN, order);
+}
+
+int serve_await_clear(const struct serve *serve)
+{
+    struct serve_order none;
+    return receive(serve, SPEC_CLEAR, &none);
 }
 
 void serve_order_close(struct serve_order *order)

@@ -38,17 +38,24 @@ int serve_open(struct serve *serve) AR_MUST_CHECK;
 /* Closes what serve_open() opened. */
 void serve_close(struct serve *serve);
 
-/* Tells the daemon that a run can come. 0, -ENOMEM or -errno. */
-int serve_ready(const struct serve *serve) AR_MUST_CHECK;
+/* Tells the daemon that a run can come; ahead: and that it wants to be told when the run's leftovers
+ * were looked for (serve_await_clear()). 0, -ENOMEM or -errno. */
+int serve_ready(const struct serve *serve, bool ahead) AR_MUST_CHECK;
 
 /* Waits for the next run. SERVE_EVENT with *order owned (serve_order_close()), SERVE_GONE, -EPROTO
  * for a message that is no order or has the wrong descriptors, or -errno. */
 int serve_receive(const struct serve *serve, struct serve_order *order) AR_MUST_CHECK;
 void serve_order_close(struct serve_order *order);
 
+/* After a report, for a provider that is ready ahead: waits until the daemon has looked for what the
+ * run left. Results as serve_receive(). */
+int serve_await_clear(const struct serve *serve) AR_MUST_CHECK;
+
 /* Waits until fd can be read (a pidfd: its process has ended) or the provider has to end.
  * SERVE_EVENT, SERVE_GONE or -errno. */
 int serve_wait(const struct serve *serve, int fd) AR_MUST_CHECK;
+/* The same of a process whose child receives the messages: they are no reason to end. */
+int serve_watch(const struct serve *serve, int fd) AR_MUST_CHECK;
 
 /* Sends the one report of a run. 0, -ENOMEM or -errno. */
 int serve_report(const struct serve *serve, const struct report *report) AR_MUST_CHECK;

@@ -1,34 +1,32 @@
 /*
- * inside.c - pid 1 of a sandbox: sets it up, starts the code, waits, kills the rest, tells the end.
+ * inside.c - pid 1 of a sandbox: builds it, takes a run, does it, kills the rest, tells the end.
  *
- * A flat list of steps. The code cannot signal, trace, limit or look into this process: it is the
- * first of its pid namespace, not dumpable, handles no signal, and the filter keeps others from
- * changing its limits. It dies with its launcher, and everything inside dies with it: by the death
- * signal, and, should that have come too early or been lost, by the launcher's pidfd, which it
- * watches. It holds no privilege while the code runs but that of reading every file of the scratch.
+ * A flat list of steps. What does not depend on the run is done ahead, while nobody waits; then the
+ * process itself receives the order, so that nobody else has to be woken. It shares the launcher's
+ * memory, who waits meanwhile; descriptors and all else are its own.
+ *
+ * The code cannot signal, trace, limit or look into this process: it is the first of its pid namespace,
+ * not dumpable, handles no signal, and the filter keeps others from changing its limits. It dies with
+ * its launcher, and everything inside dies with it: by the death signal, and, should that have come too
+ * early or been lost, by the launcher's pidfd, which it watches. It holds no privilege while the code
+ * runs but that of reading every file of the scratch.
  */
 #include "executors/namespace/inside.h"
 
-#include "executors/namespace/board.h"
+#include "executors/namespace/code.h"
 #include "executors/namespace/files.h"
+#include "executors/namespace/landlock.h"
 #include "executors/namespace/mounts.h"
 #include "executors/namespace/walls.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-
-/* Descriptors of this process, at fixed numbers; all others are closed. */
-enum { FD_OUTPUTS = 3, FD_LAUNCHER, FD_COUNTER, FD_NULL, FD_PROGRAM, FD_FIXED_COUNT };
-#define FIRST_HIGH_FD 64
 
 #define REAP_AT_ONCE     256 /* then the limits are looked at again */
 #define MIN_CHECK_MS     2
@@ -36,20 +34,21 @@ enum { FD_OUTPUTS = 3, FD_LAUNCHER, FD_COUNTER, FD_NULL, FD_PROGRAM, FD_FIXED_CO
 #define MASK(capability) (1ull << (capability))
 
 struct inside {
-    const struct inside_order *order;
+    struct inside_start *start;
+    struct slot *slot;
     struct board *board;
-    struct slot slot; /* a copy, with the descriptors as they are in this process */
     struct mounts_folders folders;
+    int ruleset;     /* of Landlock; -1: none */
     int children;    /* signalfd of SIGCHLD */
     int processors;  /* that the code can use at a time */
-    int64_t base_us; /* the counter when the code was started; -1: no limit on it */
+    int64_t base_us; /* the counter when the code was started; -1: no limit on it here */
 };
 
-/* ---- set-up ----------------------------------------------------------------------------------- */
+/* ---- ahead ------------------------------------------------------------------------------------ */
 
 static void exit_without_launcher(const struct inside *inside)
 {
-    struct pollfd launcher = {.fd = inside->slot.self, .events = POLLIN};
+    struct pollfd launcher = {.fd = inside->slot->self, .events = POLLIN};
     if (poll(&launcher, 1, 0) != 0)
         _exit(1);
 }
@@ -59,34 +58,6 @@ static int set_guard(struct inside *inside)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return -errno;
     exit_without_launcher(inside); /* it may have ended before the call above */
-    return 0;
-}
-
-/* Brings what is needed to the fixed numbers and closes the rest. */
-static int arrange_descriptors(struct inside *inside)
-{
-    const struct inside_order *order = inside->order;
-    const int wanted[FD_FIXED_COUNT] = {order->streams[0], order->streams[1], order->streams[2],
-                                        order->streams[3], order->slot->self, order->slot->counter,
-                                        order->slot->null, order->program};
-    int high[FD_FIXED_COUNT];
-
-    for (int i = 0; i < FD_FIXED_COUNT; i++) {
-        high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, FIRST_HIGH_FD);
-        if (wanted[i] >= 0 && high[i] < 0)
-            return -errno;
-    }
-    for (int i = 0; i < FD_FIXED_COUNT; i++) {
-        if (high[i] < 0)
-            (void)close(i);
-        else if (dup3(high[i], i, i <= STDERR_FILENO ? 0 : O_CLOEXEC) < 0)
-            return -errno;
-    }
-    if (syscall(SYS_close_range, FD_FIXED_COUNT, ~0U, 0) < 0)
-        return -errno;
-    inside->slot.self = FD_LAUNCHER;
-    inside->slot.counter = high[FD_COUNTER] < 0 ? -1 : FD_COUNTER;
-    inside->slot.null = FD_NULL;
     return 0;
 }
 
@@ -105,102 +76,89 @@ static int watch_children(struct inside *inside)
     return inside->children < 0 ? -errno : 0;
 }
 
-static int make_scratch(struct inside *inside)
+/* mounts_build() knows which of its steps failed, and says so on the board itself. */
+static int build_root(struct inside *inside)
 {
-    const struct spec *spec = inside->order->spec;
-    return mounts_make_scratch(walls_scratch_bytes(&spec->grant.limits), (int64_t)spec->code.length,
-                               &inside->folders);
+    return mounts_build(&inside->slot->scratch, &inside->folders, &inside->board->failure);
+}
+
+static int make_ruleset(struct inside *inside)
+{
+    const int writable[] = {inside->folders.work, inside->folders.tmp};
+    if (inside->slot->landlock == 0)
+        return 0;
+    inside->ruleset = landlock_make(inside->slot->landlock, writable, AR_COUNT(writable));
+    board_mark(inside->board, MARK_BUILT);
+    return inside->ruleset < 0 ? inside->ruleset : 0;
+}
+
+/* ---- the run comes ---------------------------------------------------------------------------- */
+
+static int take_order(struct inside *inside)
+{
+    const struct inside_source *source = &inside->start->source;
+    int result =
+        source->take(source->context, &inside->start->order, &inside->board->failure);
+    if (result > 0)
+        _exit(0);
+    inside->board->taken = true;
+    board_mark(inside->board, MARK_TAKEN);
+    return result;
+}
+
+static int size_scratch(struct inside *inside)
+{
+    const struct spec *spec = inside->start->order.spec;
+    return mounts_size_scratch(&inside->slot->scratch, walls_scratch_bytes(&spec->grant.limits),
+                               (int64_t)spec->code.length);
 }
 
 static int write_files(struct inside *inside)
 {
-    const struct inside_order *order = inside->order;
-    int result = files_write(inside->folders.code, order->code_file, &order->spec->code);
-    for (size_t i = 0; result == 0 && i < order->spec->file_count; i++)
-        result = files_write(inside->folders.work, order->spec->files[i].path,
-                             &order->spec->files[i].content);
+    const struct order *order = &inside->start->order;
+    const struct spec *spec = order->spec;
+    int result = files_write(inside->folders.code, order->code_file, &spec->code);
+    for (size_t i = 0; result == 0 && i < spec->file_count; i++)
+        result = files_write(inside->folders.work, spec->files[i].path, &spec->files[i].content);
     return result;
 }
 
-/* mounts_enter_root() knows which of its steps failed, and says so on the board itself. */
-static int enter_root(struct inside *inside)
+/* The compiler may write where the program will lie; a program of ours lies outside of the root. */
+static int open_code(struct inside *inside)
 {
-    int result = mounts_enter_root(&inside->board->failure);
-    if (result == 0 && !inside->order->compile)
-        result = mounts_close_code();
-    return result;
+    const struct order *order = &inside->start->order;
+    int result = 0;
+    if (inside->ruleset >= 0 && order->program >= 0)
+        result = landlock_allow_program(inside->ruleset, order->program);
+    if (result < 0 || !order->compile)
+        return result;
+    if (inside->ruleset >= 0)
+        result = landlock_allow(inside->ruleset, inside->slot->landlock, inside->folders.code);
+    return result < 0 ? result : mounts_set_code(true);
 }
 
 static int lower_capabilities(struct inside *inside)
 {
-    const uint64_t closing = inside->order->compile ? MASK(CAP_SYS_ADMIN) : 0;
-    return walls_keep_capabilities(MASK(CAP_DAC_READ_SEARCH) | closing);
-}
-
-/* ---- the process of the code ------------------------------------------------------------------ */
-
-struct start {
-    const struct inside *inside;
-    char **vector;
-    char **env;
-    bool compiling;
-};
-
-/* Runs in the code's process, which still shares our memory: numbers only, and no way back. */
-static enum step become(const struct start *start)
-{
-    const struct inside *inside = start->inside;
-    sigset_t none;
-
-    sigemptyset(&none);
-    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-        return STEP_SPAWN;
-    if (start->compiling &&
-        (dup2(FD_NULL, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0))
-        return STEP_DESCRIPTORS;
-    if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-        return STEP_DESCRIPTORS;
-    if ((errno = -walls_limit(&inside->order->spec->grant.limits)) != 0)
-        return STEP_LIMITS;
-    if ((errno = -walls_keep_capabilities(0)) != 0)
-        return STEP_CAPABILITIES;
-    if ((errno = -filter_install(&inside->slot.filter)) != 0)
-        return STEP_SECCOMP;
-    if (inside->order->program >= 0)
-        (void)syscall(SYS_execveat, FD_PROGRAM, "", start->vector, start->env, AT_EMPTY_PATH);
-    else
-        (void)execve(start->vector[0], start->vector, start->env);
-    return STEP_EXEC;
-}
-
-static int start_main(void *argument)
-{
-    const struct start *start = argument;
-    enum step step = become(start);
-    (void)step_fail(&start->inside->board->failure, step, errno);
-    _exit(127);
-}
-
-/* Like vfork: this process stands still until the other one is the code, or has failed. */
-static int spawn(struct inside *inside, struct start *start, pid_t *pid)
-{
-    char *top = inside->slot.stack + inside->slot.stack_bytes;
-    *pid = clone(start_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, start);
-    if (*pid < 0)
-        return step_fail(&inside->board->failure, STEP_SPAWN, errno);
-    return inside->board->failure.step == STEP_NONE ? 0 : -inside->board->failure.error;
+    const uint64_t closing = inside->start->order.compile ? MASK(CAP_SYS_ADMIN) : 0;
+    int result = walls_keep_capabilities(MASK(CAP_DAC_READ_SEARCH) | closing);
+    board_mark(inside->board, MARK_FILLED);
+    return result;
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
+static const struct limits *limits_of(const struct inside *inside)
+{
+    return &inside->start->order.spec->grant.limits;
+}
+
 /* Milliseconds until the limit on processor time can be reached; 0: it has been; -1: there is none. */
 static int next_check(const struct inside *inside)
 {
-    const struct limits *limits = &inside->order->spec->grant.limits;
     if (inside->base_us < 0)
         return -1;
-    int64_t used_us = slot_processor_us(&inside->slot) - inside->base_us;
-    int64_t left_ms = limits->value[LIMIT_CPU_MS] - used_us / 1000;
+    int64_t used_us = slot_processor_us(inside->slot) - inside->base_us;
+    int64_t left_ms = limits_of(inside)->value[LIMIT_CPU_MS] - used_us / 1000;
     if (left_ms <= 0)
         return 0;
     left_ms /= inside->processors;
@@ -215,8 +173,8 @@ static bool reap(const struct inside *inside, pid_t pid, siginfo_t *end)
     struct signalfd_siginfo unused;
     siginfo_t info;
 
-    while (read(inside->children, &unused, sizeof(unused)) > 0)
-        continue;
+    if (read(inside->children, &unused, sizeof(unused)) < 0)
+        return false;
     for (int i = 0; i < REAP_AT_ONCE; i++) {
         info.si_pid = 0;
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
@@ -233,16 +191,16 @@ static bool reap(const struct inside *inside, pid_t pid, siginfo_t *end)
 static int await(const struct inside *inside, pid_t pid, siginfo_t *end)
 {
     struct pollfd waits[] = {{.fd = inside->children, .events = POLLIN},
-                             {.fd = inside->slot.self, .events = POLLIN}};
+                             {.fd = inside->slot->self, .events = POLLIN}};
     for (;;) {
-        if (reap(inside, pid, end))
-            return next_check(inside) == 0;
         int timeout = next_check(inside);
         if (timeout == 0)
             return 1;
         (void)poll(waits, AR_COUNT(waits), timeout);
         if (waits[1].revents)
             _exit(1);
+        if (waits[0].revents && reap(inside, pid, end))
+            return next_check(inside) == 0;
     }
 }
 
@@ -252,6 +210,20 @@ static void end_everything(void)
     (void)kill(-1, SIGKILL);
     while (waitid(P_ALL, 0, NULL, WEXITED) == 0 || errno == EINTR)
         continue;
+}
+
+/* ---- the run ---------------------------------------------------------------------------------- */
+
+static int start_code(struct inside *inside, bool compiling, pid_t *pid)
+{
+    const struct code code = {.slot = inside->slot,
+                              .order = &inside->start->order,
+                              .ruleset = inside->ruleset,
+                              .compiling = compiling};
+    int result = code_start(&code, pid);
+    if (inside->board->at_us[MARK_STARTED] == 0)
+        board_mark(inside->board, MARK_STARTED);
+    return result;
 }
 
 static int exit_code(const siginfo_t *end)
@@ -270,36 +242,30 @@ static void note_end(struct board *board, const siginfo_t *end)
     }
 }
 
-static void note_processor_limit(struct board *board)
+static void note_limit(struct board *board, enum limit limit)
 {
     board->outcome = OUTCOME_LIMIT;
-    board->limit = LIMIT_CPU_MS;
+    board->limit = limit;
 }
-
-/* ---- the run ---------------------------------------------------------------------------------- */
 
 /* 0: the program is there. 1: the run has ended with this step, as noted. Negative: failed. */
 static int compile(struct inside *inside)
 {
-    struct start start = {.inside = inside,
-                          .vector = inside->order->compile,
-                          .env = inside->order->base_env,
-                          .compiling = true};
     siginfo_t end;
     pid_t pid;
 
-    int result = spawn(inside, &start, &pid);
+    int result = start_code(inside, true, &pid);
     if (result < 0)
         return result;
     int over = await(inside, pid, &end);
     end_everything();
     if (over)
-        note_processor_limit(inside->board);
+        note_limit(inside->board, LIMIT_CPU_MS);
     else if (end.si_code != CLD_EXITED || end.si_status != 0) {
         inside->board->outcome = OUTCOME_COMPILE_FAILED;
         inside->board->exit_code = exit_code(&end);
     } else {
-        result = mounts_close_code();
+        result = mounts_set_code(false);
         return result < 0 ? result : walls_keep_capabilities(MASK(CAP_DAC_READ_SEARCH));
     }
     return 1;
@@ -307,19 +273,15 @@ static int compile(struct inside *inside)
 
 static int run(struct inside *inside)
 {
-    struct start start = {
-        .inside = inside, .vector = inside->order->run, .env = inside->order->env};
     siginfo_t end;
     pid_t pid;
 
-    int result = spawn(inside, &start, &pid);
+    int result = start_code(inside, false, &pid);
     if (result < 0)
         return result;
-    /* The ends of its pipes are the code's alone. */
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        (void)dup2(FD_NULL, fd);
+    code_let_go_of_streams(&inside->start->order);
     if (await(inside, pid, &end))
-        note_processor_limit(inside->board);
+        note_limit(inside->board, LIMIT_CPU_MS);
     else
         note_end(inside->board, &end);
     end_everything();
@@ -328,16 +290,20 @@ static int run(struct inside *inside)
 
 static int run_code(struct inside *inside)
 {
-    const struct limits *limits = &inside->order->spec->grant.limits;
     inside->base_us = -1;
-    if (limits->has[LIMIT_CPU_MS]) {
-        inside->base_us = slot_processor_us(&inside->slot);
+    if (limits_of(inside)->has[LIMIT_CPU_MS] && inside->slot->counter >= 0) {
+        inside->base_us = slot_processor_us(inside->slot);
         if (inside->base_us < 0)
             return -ENOSYS;
     }
-    int result = inside->order->compile ? compile(inside) : 0;
-    return result == 0 ? run(inside) : result < 0 ? result : 0;
+    int result = inside->start->order.compile ? compile(inside) : 0;
+    if (result == 0)
+        result = run(inside);
+    board_mark(inside->board, MARK_ENDED);
+    return result < 0 ? result : 0;
 }
+
+/* ---- the end ---------------------------------------------------------------------------------- */
 
 static int note_usage(struct inside *inside)
 {
@@ -350,32 +316,50 @@ static int note_usage(struct inside *inside)
     return 0;
 }
 
-static int collect_outputs(struct inside *inside)
+/* A run that failed with its scratch full failed for that. One that coped has not. */
+static int look_at_scratch(struct inside *inside)
 {
-    const struct text_list *paths = &inside->order->spec->outputs;
-    if (paths->count == 0)
-        return 0;
-    return files_collect(inside->folders.work, paths, FD_OUTPUTS);
+    struct board *board = inside->board;
+    bool failed = board->outcome == OUTCOME_SIGNALED || board->outcome == OUTCOME_COMPILE_FAILED ||
+                  (board->outcome == OUTCOME_EXITED && board->exit_code != 0);
+    if (failed && mounts_scratch_is_full(&inside->folders))
+        note_limit(board, LIMIT_SCRATCH_BYTES);
+    return 0;
 }
 
-void inside_main(const struct inside_order *order)
+static int collect_outputs(struct inside *inside)
+{
+    const struct order *order = &inside->start->order;
+    int result = 0;
+    if (order->spec->outputs.count > 0)
+        result = files_collect(inside->folders.work, &order->spec->outputs, order->streams[3]);
+    board_mark(inside->board, MARK_TOLD);
+    return result;
+}
+
+int inside_main(void *argument)
 {
     static const struct {
         enum step step;
         int (*run)(struct inside *);
     } steps[] = {
         {STEP_GUARD, set_guard},
-        {STEP_DESCRIPTORS, arrange_descriptors},
         {STEP_GUARD, watch_children},
-        {STEP_SCRATCH, make_scratch},
+        {STEP_ROOT, build_root},
+        {STEP_LANDLOCK, make_ruleset},
+        {STEP_SPEC, take_order},
+        {STEP_SCRATCH, size_scratch},
         {STEP_FILES, write_files},
-        {STEP_ROOT, enter_root},
+        {STEP_ROOT, open_code},
         {STEP_CAPABILITIES, lower_capabilities},
         {STEP_SPAWN, run_code},
         {STEP_LOST, note_usage},
+        {STEP_SCRATCH, look_at_scratch},
         {STEP_OUTPUTS, collect_outputs},
     };
-    struct inside inside = {.order = order, .board = order->slot->board, .slot = *order->slot};
+    struct inside_start *start = argument;
+    struct inside inside = {
+        .start = start, .slot = start->slot, .board = &start->slot->board, .ruleset = -1};
 
     for (size_t i = 0; i < AR_COUNT(steps); i++) {
         int result = steps[i].run(&inside);

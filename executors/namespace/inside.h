@@ -4,24 +4,26 @@
 #ifndef AUDITRUN_EXECUTORS_NAMESPACE_INSIDE_H
 #define AUDITRUN_EXECUTORS_NAMESPACE_INSIDE_H
 
-#include "executors/namespace/slot.h"
-#include "protocol/spec.h"
+#include "executors/namespace/order.h"
 
-/* Everything about one run, made by the launcher; the first process only reads it. Borrowed. */
-struct inside_order {
-    const struct slot *slot;
-    const struct spec *spec;
-    const char *code_file; /* its name in /code */
-    char **compile;        /* argument vectors ended by NULL; compile is NULL without that step */
-    char **run;
-    char **base_env; /* of the compiler */
-    char **env;      /* of the code */
-    int program;     /* instead of run[0], if >= 0: an open executable */
-    int streams[4];  /* stdin, stdout, stderr, outputs (-1: none) */
+/* Where a sandbox that is built gets its run from. */
+struct inside_source {
+    /* Waits for a run, in the first process. 0 with the order made; 1: there will be none;
+     * negative with *failure set: there is one, and it cannot be done. */
+    int (*take)(void *context, struct order *order, struct failure *failure);
+    void *context;
 };
 
-/* Is pid 1 of a new pid namespace: builds the sandbox, runs the code in it, ends everything, leaves
- * the result on the slot's board and exits. */
-__attribute__((noreturn)) void inside_main(const struct inside_order *order);
+/* What the first process is started with. It lies in the launcher's memory until it has ended. */
+struct inside_start {
+    struct slot *slot;
+    struct inside_source source;
+    struct order order; /* filled by the first process, freed by the launcher */
+};
+
+/* Is pid 1 of a new pid namespace: builds the sandbox, takes a run, runs the code, ends everything,
+ * leaves the result on the slot's board and exits. Runs in the launcher's memory, on a stack of its
+ * own. argument: a struct inside_start. Never returns; int is what clone(2) asks for. */
+int inside_main(void *argument);
 
 #endif

@@ -1,89 +1,120 @@
 /*
- * mounts.c - scratch, /proc and the change of root for one run.
+ * mounts.c - scratch and /proc for one run.
  *
- * There is one scratch file system, so that one size holds for all that the code can write: the
- * working directory and /tmp are two folders of it. It is never taken apart: it goes with the mount
- * namespace, when the last process of the run is gone.
+ * The sandbox's mount namespace is a copy of the slot's, whose root is the template already; what a run
+ * needs is mounted on top, and nothing has to be taken away. There is one scratch file system, so that
+ * one size holds for all that the code can write: the working directory and /tmp are two folders of it.
+ * It is never taken apart: it goes with the mount namespace, when the last process of the run is gone.
  */
 #include "executors/namespace/mounts.h"
-
-#include "executors/namespace/template.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #ifndef MOUNT_ATTR_RDONLY /* a C library before glibc 2.36 */
 #    include <linux/mount.h>
 #endif
 
 #define PAGE_BYTES    4096
+#define USUAL_PAGES   ((16ll << 20) / PAGE_BYTES + 1)
 #define BASE_INODES   1024 /* files that even a small scratch can hold */
 #define MAX_INODES    (1 << 20)
+#define OPTION_BYTES  96
 #define SCRATCH_FLAGS (MS_NOSUID | MS_NODEV)
 #define PROC_FLAGS    (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 /* The code sees itself and nothing about the machine; the first process, which it may not look
  * into, is not there at all. */
 #define PROC_OPTIONS "subset=pid,hidepid=invisible"
+/* The folders of the scratch, where it is mounted before they cover it. */
+#define INNER(folder) MOUNTS_WORK folder
 
-int mounts_make_scratch(int64_t bytes, int64_t extra_bytes, struct mounts_folders *folders)
+static void write_options(const struct mounts_size *size, char options[OPTION_BYTES])
 {
-    char options[96];
-    /* Rounded down: the grant is the most that can be written. None at all would mean no limit. */
-    long long pages = bytes / PAGE_BYTES + (extra_bytes + PAGE_BYTES - 1) / PAGE_BYTES;
-    if (pages == 0)
-        pages = 1;
-    long long inodes = bytes / PAGE_BYTES + BASE_INODES;
-    if (inodes > MAX_INODES)
-        inodes = MAX_INODES;
-    (void)snprintf(options, sizeof(options), "mode=755,nr_blocks=%lld,nr_inodes=%lld", pages,
-                   inodes);
-    if (mount("scratch", TEMPLATE_SCRATCH, "tmpfs", SCRATCH_FLAGS, options) < 0)
-        return -errno;
-    if (mkdir(TEMPLATE_SCRATCH "/work", 0700) < 0 || mkdir(TEMPLATE_SCRATCH "/tmp", 0700) < 0 ||
-        mkdir(TEMPLATE_SCRATCH "/code", 0700) < 0)
-        return -errno;
-    folders->work = open(TEMPLATE_SCRATCH "/work", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    folders->code = open(TEMPLATE_SCRATCH "/code", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return folders->work < 0 || folders->code < 0 ? -errno : 0;
+    (void)snprintf(options, OPTION_BYTES, "mode=755,nr_blocks=%lld,nr_inodes=%lld", size->pages,
+                   size->inodes);
 }
 
-static int show_scratch(void)
+static int mount_scratch(const struct mounts_size *size)
 {
+    char options[OPTION_BYTES];
+    write_options(size, options);
+    if (mount("scratch", MOUNTS_WORK, "tmpfs", SCRATCH_FLAGS, options) < 0)
+        return -errno;
+    if (mkdir(INNER("/work"), 0700) < 0 || mkdir(INNER("/tmp"), 0700) < 0 ||
+        mkdir(INNER("/code"), 0700) < 0)
+        return -errno;
+    return 0;
+}
+
+static int open_folders(struct mounts_folders *folders)
+{
+    folders->work = open(INNER("/work"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folders->tmp = open(INNER("/tmp"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folders->code = open(INNER("/code"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return folders->work < 0 || folders->tmp < 0 || folders->code < 0 ? -errno : 0;
+}
+
+static int show_folders(void)
+{
+    /* The working directory last: it covers the place that the others are taken from. */
     static const char *const folders[][2] = {
-        {TEMPLATE_SCRATCH "/work", TEMPLATE_ROOT "/work"},
-        {TEMPLATE_SCRATCH "/tmp", TEMPLATE_ROOT "/tmp"},
-        {TEMPLATE_SCRATCH "/code", TEMPLATE_ROOT "/code"},
-    };
+        {INNER("/tmp"), "/tmp"}, {INNER("/code"), MOUNTS_CODE}, {INNER("/work"), MOUNTS_WORK}};
     for (size_t i = 0; i < AR_COUNT(folders); i++)
         if (mount(folders[i][0], folders[i][1], NULL, MS_BIND, NULL) < 0)
             return -errno;
-    return 0;
+    return mounts_set_code(false);
 }
 
-static int change_root(void)
+int mounts_build(struct mounts_size *size, struct mounts_folders *folders, struct failure *failure)
 {
-    if (chdir(TEMPLATE_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-        umount2(".", MNT_DETACH) < 0 || chdir(MOUNTS_WORK) < 0)
-        return -errno;
-    return 0;
-}
-
-int mounts_enter_root(struct failure *failure)
-{
-    int result = show_scratch();
+    if (size->pages == 0)
+        *size = (struct mounts_size){USUAL_PAGES, USUAL_PAGES + BASE_INODES};
+    int result = mount_scratch(size);
+    if (result == 0)
+        result = open_folders(folders);
+    if (result < 0)
+        return step_fail(failure, STEP_SCRATCH, -result);
+    result = show_folders();
     if (result < 0)
         return step_fail(failure, STEP_ROOT, -result);
-    if (mount("proc", TEMPLATE_ROOT "/proc", "proc", PROC_FLAGS, PROC_OPTIONS) < 0)
+    if (mount("proc", "/proc", "proc", PROC_FLAGS, PROC_OPTIONS) < 0)
         return step_fail(failure, STEP_PROC, errno);
-    result = change_root();
-    return result < 0 ? step_fail(failure, STEP_ROOT, -result) : 0;
+    return chdir(MOUNTS_WORK) < 0 ? step_fail(failure, STEP_ROOT, errno) : 0;
 }
 
-int mounts_close_code(void)
+int mounts_size_scratch(struct mounts_size *size, int64_t bytes, int64_t extra_bytes)
 {
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+    char options[OPTION_BYTES];
+    /* Rounded down: the grant is the most that can be written. None at all would mean no limit. */
+    struct mounts_size wanted = {
+        .pages = bytes / PAGE_BYTES + (extra_bytes + PAGE_BYTES - 1) / PAGE_BYTES,
+        .inodes = bytes / PAGE_BYTES + BASE_INODES};
+    if (wanted.pages == 0)
+        wanted.pages = 1;
+    if (wanted.inodes > MAX_INODES)
+        wanted.inodes = MAX_INODES;
+    if (wanted.pages == size->pages && wanted.inodes == size->inodes)
+        return 0;
+    write_options(&wanted, options);
+    if (mount("scratch", MOUNTS_WORK, NULL, MS_REMOUNT | SCRATCH_FLAGS, options) < 0)
+        return -errno;
+    *size = wanted;
+    return 0;
+}
+
+int mounts_set_code(bool writable)
+{
+    struct mount_attr attr = {.attr_set = writable ? 0 : MOUNT_ATTR_RDONLY,
+                              .attr_clr = writable ? MOUNT_ATTR_RDONLY : 0};
     return syscall(SYS_mount_setattr, AT_FDCWD, MOUNTS_CODE, 0, &attr, sizeof(attr)) < 0 ? -errno
                                                                                          : 0;
+}
+
+bool mounts_scratch_is_full(const struct mounts_folders *folders)
+{
+    struct statfs status;
+    return fstatfs(folders->work, &status) == 0 && (status.f_bfree == 0 || status.f_ffree == 0);
 }

@@ -9,7 +9,7 @@
 
 #include "build_config.h"
 #include "executors/namespace/attack.h"
-#include "executors/namespace/provider.h"
+#include "executors/namespace/sandbox.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -54,51 +54,104 @@ static int64_t now_ms(void)
 
 /* ---- one sandbox ------------------------------------------------------------------------------ */
 
-/* Runs an order and waits for its end. 0 with the report, 1 when it took too long, or negative with
- * *failure set. */
-static int try_order(struct probe *probe, const struct inside_order *order, struct report *report,
-                     struct failure *failure)
+/* What a sandbox of ours is to run: a sample of a language, or an attack of this very program. */
+struct trial {
+    struct probe *probe;
+    const char *language; /* NULL: attack */
+    const char *sample;
+    const char *attack;
+    enum limit limit; /* that it is attacked under, with this much granted; 0: none */
+    long granted;
+    int out; /* where it writes to */
+};
+
+/* An argument vector on the heap, as an order owns it. */
+static char **make_words(const char *const *words, size_t count)
 {
+    char **vector = calloc(count + 1, sizeof(*vector));
+    for (size_t i = 0; vector && i < count; i++)
+        if (!(vector[i] = strdup(words[i]))) {
+            languages_free_vector(vector);
+            return NULL;
+        }
+    return vector;
+}
+
+static int make_attack(const struct trial *trial, struct order *order, struct failure *failure)
+{
+    char amount[24];
+    const char *const words[] = {NAME, "attack", trial->attack, amount};
+
+    (void)snprintf(amount, sizeof(amount), "%ld", trial->granted);
+    order->code_file = "attack";
+    order->program = trial->probe->program;
+    order->run = make_words(words, AR_COUNT(words));
+    order->env = make_words(words, 0);
+    if (!order->run || !order->env)
+        return step_fail(failure, STEP_SPEC, ENOMEM);
+    if (trial->granted > 0) {
+        order->spec->grant.limits.has[trial->limit] = true;
+        order->spec->grant.limits.value[trial->limit] = trial->granted;
+    }
+    return 0;
+}
+
+/* In the first process of the sandbox. */
+static int take_trial(void *context, struct order *order, struct failure *failure)
+{
+    const struct trial *trial = context;
+    const int null = trial->probe->slot.null;
+    const int streams[] = {null, trial->out, null, -1};
+    struct spec *spec = calloc(1, sizeof(*spec));
+    if (!spec)
+        return step_fail(failure, STEP_SPEC, ENOMEM);
+    memcpy(order->streams, streams, sizeof(streams));
+    spec->grant.network = NETWORK_NONE;
+    if (!trial->language) {
+        order->spec = spec;
+        return make_attack(trial, order, failure);
+    }
+    spec->language = strdup(trial->language);
+    spec->code.data = strdup(trial->sample);
+    if (!spec->language || !spec->code.data) {
+        spec_free(spec);
+        return step_fail(failure, STEP_SPEC, ENOMEM);
+    }
+    spec->code.length = strlen(trial->sample);
+    return order_make(order, &trial->probe->slot, trial->probe->languages, spec, failure);
+}
+
+/* Runs a trial and waits for its end. 0 with the report, 1 when it took too long, or negative with
+ * *failure set. */
+static int try(struct trial *trial, struct report *report, struct failure *failure)
+{
+    const struct inside_source source = {.take = take_trial, .context = trial};
     struct sandbox sandbox;
-    int64_t left_ms = probe->deadline_ms - now_ms();
+    int64_t left_ms = trial->probe->deadline_ms - now_ms();
     if (left_ms <= 0)
         return 1;
-    int result = sandbox_start(&probe->slot, order, &sandbox, failure);
+    int result = sandbox_start(&sandbox, &trial->probe->slot, &source, failure);
     if (result < 0)
         return result;
     struct pollfd end = {.fd = sandbox.pidfd, .events = POLLIN};
     bool late = poll(&end, 1, left_ms < ONE_MS ? (int)left_ms : ONE_MS) == 0;
     if (late)
         sandbox_kill(&sandbox);
-    result = sandbox_finish(&probe->slot, &sandbox, report, failure);
+    result = sandbox_finish(&sandbox, report, failure);
     if (late || result < 0)
         return late ? 1 : result;
     return failure->step == STEP_NONE ? 0 : -EIO;
 }
 
-/* Runs one of our own attacks as the code of a sandbox. */
 static int try_attack(struct probe *probe, const char *name, enum limit limit, long granted,
                       struct report *report, struct failure *failure)
 {
-    char program[] = NAME, verb[] = "attack", kind[16], amount[24];
-    char *arguments[] = {program, verb, kind, amount, NULL}, *env[] = {NULL};
-    struct spec spec = {.grant = {.network = NETWORK_NONE}};
-    const int null = probe->slot.null;
-    struct inside_order order = {.slot = &probe->slot,
-                                 .spec = &spec,
-                                 .code_file = "attack",
-                                 .run = arguments,
-                                 .env = env,
-                                 .program = probe->program,
-                                 .streams = {null, null, null, -1}};
-
-    (void)snprintf(kind, sizeof(kind), "%s", name);
-    (void)snprintf(amount, sizeof(amount), "%ld", granted);
-    if (granted > 0) {
-        spec.grant.limits.has[limit] = true;
-        spec.grant.limits.value[limit] = granted;
-    }
-    return try_order(probe, &order, report, failure);
+    struct trial trial = {.probe = probe,
+                          .attack = name,
+                          .limit = limit,
+                          .granted = granted,
+                          .out = probe->slot.null};
+    return try(&trial, report, failure);
 }
 
 static int try_walls(struct probe *probe)
@@ -198,23 +251,15 @@ static void read_version(int fd, char version[VERSION_BYTES + 1])
 }
 
 /* 0: it ran; 1: it did not; negative: failed. */
-static int try_sample(struct probe *probe, const struct language *language, const int pipe_ends[2],
+static int try_sample(struct probe *probe, const struct language *language, int out,
                       const char **why)
 {
-    struct spec spec = {.language = language->name,
-                        .code = {.data = language->sample, .length = strlen(language->sample)},
-                        .grant = {.network = NETWORK_NONE}};
-    const int streams[] = {probe->slot.null, pipe_ends[1], probe->slot.null, -1};
-    struct inside_order order;
+    struct trial trial = {
+        .probe = probe, .language = language->name, .sample = language->sample, .out = out};
     struct report report = {0};
     struct failure failure = {0};
 
-    int result =
-        provider_make_order(&probe->slot, probe->languages, &spec, streams, &order, &failure);
-    if (result < 0)
-        return result;
-    result = try_order(probe, &order, &report, &failure);
-    provider_free_order(&order);
+    int result = try(&trial, &report, &failure);
     *why = result > 0                                 ? "its sample took too long"
            : failure.step == STEP_EXEC                ? "its program cannot be started"
            : result < 0                               ? step_word(failure.step)
@@ -231,7 +276,7 @@ static int try_language(struct probe *probe, const struct language *language)
 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    int result = try_sample(probe, language, ends, &why);
+    int result = try_sample(probe, language, ends[1], &why);
     (void)close(ends[1]);
     read_version(ends[0], version);
     (void)close(ends[0]);
@@ -259,11 +304,14 @@ static int try_languages(struct probe *probe)
 static json_t *isolation(const struct slot *slot)
 {
     struct utsname name;
+    char landlock[32] = "none";
     if (uname(&name) < 0)
         return NULL;
-    return json_pack("{s:b, s:s, s:b, s:b, s:b, s:s, s:s, s:s}", "user_namespace", 1, "host_uid",
+    if (slot->landlock > 0)
+        (void)snprintf(landlock, sizeof(landlock), "version %d", slot->landlock);
+    return json_pack("{s:b, s:s, s:b, s:b, s:s, s:s, s:s, s:s}", "user_namespace", 1, "host_uid",
                      slot->own_uid ? "own for each slot" : "the daemon's", "host_groups",
-                     !slot->own_groups, "own_clock", slot->own_clock, "landlock", 0, "seccomp",
+                     !slot->own_groups, "own_clock", slot->own_clock, "landlock", landlock, "seccomp",
                      "allow-list", "root", "the host's /usr, read-only", "kernel", name.release);
 }
 

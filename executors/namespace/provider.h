@@ -5,14 +5,7 @@
 #define AUDITRUN_EXECUTORS_NAMESPACE_PROVIDER_H
 
 #include "executors/common/languages.h"
-#include "executors/namespace/sandbox.h"
-
-/* Makes the order of a run from its spec. streams: as in struct inside_order, borrowed. 0 with *order
- * owned (provider_free_order()); negative with *failure set. */
-int provider_make_order(const struct slot *slot, const struct languages *languages,
-                        const struct spec *spec, const int streams[4], struct inside_order *order,
-                        struct failure *failure) AR_MUST_CHECK;
-void provider_free_order(struct inside_order *order);
+#include "executors/namespace/slot.h"
 
 /* Serves runs on descriptor 3 until it ends. 0, or negative: what went wrong is told on
  * descriptor 2. */

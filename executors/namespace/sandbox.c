@@ -1,49 +1,32 @@
 /*
  * sandbox.c - starts and ends sandboxes, from outside.
  *
- * The first process is forked from the launcher, a small process, straight into its namespaces. When
- * it has been reaped the kernel has killed and reaped everything in its pid namespace, and no mount,
- * socket or queue of it is left: there is nothing to tidy up by name.
+ * The first process is started straight into its namespaces, in the launcher's memory (as vfork does,
+ * but without standing still): copying the tables of even a small memory would cost more than all the
+ * namespaces together. When it has been reaped the kernel has killed and reaped everything in its pid
+ * namespace, and no mount, socket or queue of it is left: there is nothing to tidy up by name.
  */
 #include "executors/namespace/sandbox.h"
 
-#include "executors/namespace/board.h"
-
-#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#define NAMESPACES \
-    (CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP)
+#define NAMESPACES (CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-static int64_t now_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int sandbox_start(struct slot *slot, const struct inside_order *order, struct sandbox *sandbox,
+int sandbox_start(struct sandbox *sandbox, struct slot *slot, const struct inside_source *source,
                   struct failure *failure)
 {
-    int pidfd = -1;
-    struct clone_args arguments = {.flags = NAMESPACES | CLONE_PIDFD,
-                                   .pidfd = (uint64_t)(uintptr_t)&pidfd,
-                                   .exit_signal = SIGCHLD};
-
-    *slot->board = (struct board){0};
-    sandbox->started_us = now_us();
-    long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
-    if (pid == 0)
-        inside_main(order);
-    if (pid < 0)
-        return step_fail(failure, STEP_CLONE, errno);
-    sandbox->pidfd = pidfd;
-    return 0;
+    *sandbox = (struct sandbox){.pidfd = -1, .start = {.slot = slot, .source = *source}};
+    order_init(&sandbox->start.order);
+    slot->board = (struct board){0};
+    board_mark(&slot->board, MARK_BEGIN);
+    int pid = clone(inside_main, slot_stack_top(&slot->first),
+                    NAMESPACES | CLONE_VM | CLONE_PIDFD | SIGCHLD, &sandbox->start,
+                    &sandbox->pidfd);
+    return pid < 0 ? step_fail(failure, STEP_CLONE, errno) : 0;
 }
 
 void sandbox_kill(const struct sandbox *sandbox)
@@ -53,6 +36,7 @@ void sandbox_kill(const struct sandbox *sandbox)
 
 static void fill_usage(const struct board *board, struct usage *usage)
 {
+    usage->wall_us = board->at_us[MARK_REAPED] - board->at_us[MARK_TAKEN];
     usage->user_us = board->user_us;
     usage->system_us = board->system_us;
     usage->memory_peak_bytes = board->memory_peak_bytes;
@@ -77,9 +61,9 @@ static void fill_report(const struct board *board, struct report *report, struct
     fill_usage(board, &report->usage);
 }
 
-int sandbox_finish(const struct slot *slot, struct sandbox *sandbox, struct report *report,
-                   struct failure *failure)
+int sandbox_finish(struct sandbox *sandbox, struct report *report, struct failure *failure)
 {
+    struct board *board = &sandbox->start.slot->board;
     *report = (struct report){.outcome = OUTCOME_SETUP_FAILED, .usage = USAGE_UNKNOWN};
     int result;
     do
@@ -89,7 +73,13 @@ int sandbox_finish(const struct slot *slot, struct sandbox *sandbox, struct repo
     sandbox->pidfd = -1;
     if (result < 0)
         return result;
-    report->usage.wall_us = now_us() - sandbox->started_us;
-    fill_report(slot->board, report, failure);
+    board_mark(board, MARK_REAPED);
+    if (board->taken) /* else it may have been stopped while it made the order */
+        order_free(&sandbox->start.order);
+    if (!board->taken) {
+        *failure = board->failure;
+        return failure->step == STEP_NONE ? 1 : -EIO;
+    }
+    fill_report(board, report, failure);
     return 0;
 }

@@ -6,22 +6,26 @@
 
 #include "executors/namespace/inside.h"
 
+/* Stays where it is from sandbox_start() to sandbox_finish(). */
 struct sandbox {
-    int pidfd;          /* owned; can be read when the first process, and so all others, ended */
-    int64_t started_us; /* monotonic */
+    int pidfd; /* owned; can be read when the first process, and so all others, ended */
+    struct inside_start start;
 };
 
-/* Forks the first process of a sandbox into new namespaces. A slot has one at a time. The order is
- * not needed any more when it returns. 0, or negative with *failure set. */
-int sandbox_start(struct slot *slot, const struct inside_order *order, struct sandbox *sandbox,
+/* Starts the first process of a sandbox in new namespaces; it shares our memory. A slot has one at a
+ * time, and until sandbox_finish() the launcher only waits: the process uses the slot, the source and
+ * the allocator. 0, or negative with *failure set. */
+int sandbox_start(struct sandbox *sandbox, struct slot *slot, const struct inside_source *source,
                   struct failure *failure) AR_MUST_CHECK;
 
-/* Kills everything in it; sandbox_finish() still has to be called. */
+/* Kills everything in it; sandbox_finish() still has to be called. What the process had at hand in our
+ * memory may be in pieces: the slot starts no other. */
 void sandbox_kill(const struct sandbox *sandbox);
 
-/* Waits for its end, lets it go and fills the report; *failure says what is behind a
- * setup_failed. 0 or -errno. */
-int sandbox_finish(const struct slot *slot, struct sandbox *sandbox, struct report *report,
+/* Waits for its end and lets it go. 0 with the report filled, and *failure saying what is behind a
+ * setup_failed; 1 when it has ended without a run; negative with *failure set when it could not be
+ * built. */
+int sandbox_finish(struct sandbox *sandbox, struct report *report,
                    struct failure *failure) AR_MUST_CHECK;
 
 #endif

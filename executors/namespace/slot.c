@@ -4,12 +4,17 @@
  * The counter of processor time is opened first, while root still may; files of /proc/self are
  * written before the process becomes one that nobody may look into; the template comes after the
  * ids, so that everything in it belongs to them.
+ *
+ * The network namespace is the slot's and not the run's: a new one costs more than all the others
+ * together. It has no interface that is up and nobody who may change that, so that all a run could
+ * leave in it are sockets; slot_network_is_clean() looks for those.
  */
 #include "executors/namespace/slot.h"
 
-#include "executors/namespace/board.h"
 #include "executors/namespace/ids.h"
+#include "executors/namespace/landlock.h"
 #include "executors/namespace/template.h"
+#include "executors/namespace/walls.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -23,8 +28,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define STACK_BYTES ((size_t)65536)
-#define HOST_NAME   "sandbox"
+#define FIRST_STACK_BYTES ((size_t)262144)
+#define CODE_STACK_BYTES  ((size_t)65536)
+#define GUARD_BYTES       ((size_t)4096)
+#define HOST_NAME         "sandbox"
+/* When the host runs out of memory, code goes before anything else; so does its launcher. */
+#define OOM_SCORE "800"
 
 static int open_self(struct slot *slot)
 {
@@ -35,20 +44,34 @@ static int open_self(struct slot *slot)
     return slot->null < 0 ? -errno : 0;
 }
 
-static void *map_memory(size_t bytes, int flags)
+static int take_stack(struct slot_stack *stack, size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | flags, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    char *memory = mmap(NULL, bytes + GUARD_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    *stack = (struct slot_stack){.memory = memory, .bytes = bytes + GUARD_BYTES};
+    return mprotect(memory, GUARD_BYTES, PROT_NONE) < 0 ? -errno : 0;
+}
+
+static void free_stack(struct slot_stack *stack)
+{
+    if (stack->memory)
+        (void)munmap(stack->memory, stack->bytes);
+    *stack = (struct slot_stack){0};
+}
+
+char *slot_stack_top(const struct slot_stack *stack)
+{
+    return stack->memory + stack->bytes;
 }
 
 static int take_memory(struct slot *slot)
 {
-    slot->stack_bytes = STACK_BYTES;
-    slot->stack = map_memory(STACK_BYTES, MAP_PRIVATE | MAP_STACK);
-    slot->board = map_memory(sizeof(*slot->board), MAP_SHARED);
-    if (!slot->stack || !slot->board)
-        return -ENOMEM;
-    return open_self(slot);
+    int result = take_stack(&slot->first, FIRST_STACK_BYTES);
+    if (result == 0)
+        result = take_stack(&slot->code, CODE_STACK_BYTES);
+    return result == 0 ? open_self(slot) : result;
 }
 
 /* What was ignored by our parent would stay ignored in the code. */
@@ -60,8 +83,15 @@ static int reset_signals(void)
     return 0;
 }
 
+static int offer_ourselves(void)
+{
+    AR_AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0 ? -errno : 0;
+}
+
 /* An inherited software counter: it counts for this process and for everything that it starts,
- * reaped or not. A kernel that refuses it leaves us without: cpu_ms is then not offered. */
+ * reaped or not. A kernel that refuses it leaves us without: cpu_ms is then not offered. It slows
+ * down each start of a process, and is not needed where the host counts. */
 static void open_counter(struct slot *slot)
 {
     struct perf_event_attr attr = {.size = sizeof(attr),
@@ -70,7 +100,8 @@ static void open_counter(struct slot *slot)
                                    .inherit = 1,
                                    .exclude_kernel = 1,
                                    .exclude_hv = 1};
-    slot->counter = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (!slot->host_enforces[LIMIT_CPU_MS])
+        slot->counter = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 int64_t slot_processor_us(const struct slot *slot)
@@ -82,15 +113,27 @@ int64_t slot_processor_us(const struct slot *slot)
     return (int64_t)(nanoseconds / 1000);
 }
 
-static int enter_namespaces(void)
+static int enter_namespaces(struct slot *slot)
 {
-    if (unshare(CLONE_NEWNS | CLONE_NEWUTS) < 0)
+    if (unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET) < 0)
         return -errno;
-    return sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 || setdomainname("", 0) < 0 ? -errno : 0;
+    if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 || setdomainname("", 0) < 0)
+        return -errno;
+    slot->sockets = open("/proc/self/net/unix", O_RDONLY | O_CLOEXEC);
+    return slot->sockets < 0 ? -errno : 0;
+}
+
+bool slot_network_is_clean(const struct slot *slot)
+{
+    char text[256];
+    ssize_t length = pread(slot->sockets, text, sizeof(text), 0);
+    const char *end = length > 0 ? memchr(text, '\n', (size_t)length) : NULL;
+    return end && end + 1 == text + length; /* the heading, and nothing below it */
 }
 
 /* Sandboxes see a machine that was started when their slot was. A kernel without time namespaces
- * shows them the host's uptime, which is a fact of the envelope. */
+ * shows them the host's uptime, which is a fact of the envelope. The launcher goes there itself:
+ * nobody may share its memory and live in another time. */
 static void enter_own_time(struct slot *slot)
 {
     struct timespec monotonic, boottime;
@@ -98,13 +141,15 @@ static void enter_own_time(struct slot *slot)
 
     if (unshare(CLONE_NEWTIME) < 0)
         return;
-    AR_AUTO_CLOSE int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || clock_gettime(CLOCK_MONOTONIC, &monotonic) < 0 ||
+    AR_AUTO_CLOSE int offsets = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    AR_AUTO_CLOSE int own = open("/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC);
+    if (offsets < 0 || own < 0 || clock_gettime(CLOCK_MONOTONIC, &monotonic) < 0 ||
         clock_gettime(CLOCK_BOOTTIME, &boottime) < 0)
         return;
     int length = snprintf(text, sizeof(text), "monotonic -%lld 0\nboottime -%lld 0\n",
                           (long long)monotonic.tv_sec, (long long)boottime.tv_sec);
-    slot->own_clock = write(fd, text, (size_t)length) == length;
+    slot->own_clock = write(offsets, text, (size_t)length) == length;
+    slot->own_clock = setns(own, CLONE_NEWTIME) == 0 && slot->own_clock;
 }
 
 /* Nothing that a sandbox starts can ever have a capability of this set, or gain one by a file. */
@@ -135,11 +180,14 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
 {
     int result;
 
-    *slot = (struct slot){.self = -1, .counter = -1, .null = -1};
+    *slot = (struct slot){
+        .timed = options->timed, .self = -1, .counter = -1, .null = -1, .sockets = -1};
+    memcpy(slot->host_enforces, options->host_enforces, sizeof(slot->host_enforces));
     (void)reset_signals();
-    if ((result = take_memory(slot)) < 0)
+    if ((result = take_memory(slot)) < 0 || (result = offer_ourselves()) < 0)
         return step_fail(failure, STEP_MEMORY, -result);
     open_counter(slot);
+    slot->landlock = landlock_version();
     if ((result = filter_compile(&slot->filter)) < 0)
         return step_fail(failure, STEP_FILTER, -result);
     if ((result = enter_user_namespace(slot, options, failure)) < 0)
@@ -148,10 +196,12 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     if ((result = ids_become(slot->own_uid)) < 0)
         return step_fail(failure, STEP_IDS, -result);
     slot->own_groups = getgroups(0, NULL) == 0;
-    if ((result = enter_namespaces()) < 0)
+    if ((result = enter_namespaces(slot)) < 0)
         return step_fail(failure, STEP_OTHER_NAMESPACES, -result);
-    if ((result = template_build(failure)) < 0)
+    if ((result = template_build(slot_stack_top(&slot->first), failure)) < 0)
         return result;
+    if ((result = walls_limit_slot()) < 0)
+        return step_fail(failure, STEP_LIMITS, -result);
     if ((result = drop_privileges()) < 0)
         return step_fail(failure, STEP_PRIVILEGES, -result);
     return 0;
@@ -163,9 +213,8 @@ void slot_leave(struct slot *slot)
     base_close(&slot->self);
     base_close(&slot->counter);
     base_close(&slot->null);
-    if (slot->stack)
-        (void)munmap(slot->stack, slot->stack_bytes);
-    if (slot->board)
-        (void)munmap(slot->board, sizeof(*slot->board));
-    *slot = (struct slot){.self = -1, .counter = -1, .null = -1};
+    base_close(&slot->sockets);
+    free_stack(&slot->first);
+    free_stack(&slot->code);
+    *slot = (struct slot){.self = -1, .counter = -1, .null = -1, .sockets = -1};
 }

@@ -1,14 +1,16 @@
 /*
  * slot.h - what a provider prepares once and every sandbox of it uses.
  *
- * slot_enter() turns the process into a launcher: it lives in the slot's own user, mount, uts and
- * time namespaces, sees nothing of the host, can gain no privilege, and cannot be looked into. It
+ * slot_enter() turns the process into a launcher: it lives in the slot's own user, mount, uts, network
+ * and time namespaces, sees nothing of the host, can gain no privilege, and cannot be looked into. It
  * holds every capability in the slot's user namespace, because it builds sandboxes there.
  */
 #ifndef AUDITRUN_EXECUTORS_NAMESPACE_SLOT_H
 #define AUDITRUN_EXECUTORS_NAMESPACE_SLOT_H
 
+#include "executors/namespace/board.h"
 #include "executors/namespace/filter.h"
+#include "executors/namespace/mounts.h"
 
 #include <sys/types.h>
 
@@ -16,22 +18,32 @@
 
 struct slot_options {
     uint32_t number;
-    uint32_t uid_base; /* as root the slot is uid and gid uid_base + number on the host */
+    uint32_t uid_base;              /* as root the slot is uid and gid uid_base + number on the host */
+    bool host_enforces[LIMIT_COUNT]; /* by control groups, for whatever runs in the slot */
+    bool timed;                      /* tell on descriptor 2 where the time of each run went */
 };
 
-struct board;
+/* Memory for a process that shares ours: its stack, above a page that nobody may touch. */
+struct slot_stack {
+    char *memory;
+    size_t bytes;
+};
 
 struct slot {
-    bool own_uid;         /* a uid of its own, or the caller's */
-    bool own_clock;       /* the time namespace starts with the slot */
-    bool own_groups;      /* no group of the host is left in the credentials */
+    bool own_uid;    /* a uid of its own, or the caller's */
+    bool own_clock;  /* the time namespace starts with the slot */
+    bool own_groups; /* no group of the host is left in the credentials */
+    bool host_enforces[LIMIT_COUNT];
+    bool timed;
+    int landlock;         /* the kernel's version of it; 0: none */
     int self;             /* pidfd of the launcher: can be read when it has ended */
     int counter;          /* processor time of the launcher and all it ever started; -1: none */
     int null;             /* /dev/null */
+    int sockets;          /* the list of unix sockets in the slot's network namespace */
     struct filter filter; /* compiled */
-    struct board *board;  /* shared with the sandbox of the moment, see board.h */
-    char *stack;          /* for the clone of the code's process */
-    size_t stack_bytes;
+    struct board board;   /* of the sandbox of the moment */
+    struct mounts_size scratch; /* of the last run, which the next sandbox is built with */
+    struct slot_stack first, code; /* of its first process, and of the code's until it executes */
 };
 
 /* 0, or negative with *failure set; the process can only end then. Resets signal dispositions. */
@@ -41,7 +53,14 @@ int slot_enter(struct slot *slot, const struct slot_options *options,
 /* Frees what slot_enter() took, also after it failed; the namespaces are for the process's life. */
 void slot_leave(struct slot *slot);
 
+/* The highest address of a stack, where it begins. */
+char *slot_stack_top(const struct slot_stack *stack);
+
 /* Processor time so far, in microseconds, of the launcher and everything below it. -1: unknown. */
 int64_t slot_processor_us(const struct slot *slot);
+
+/* Is the network namespace as it was made? A socket that outlives its run (in flight in another one)
+ * would be seen by the next; then the slot has served its last run. */
+bool slot_network_is_clean(const struct slot *slot);
 
 #endif

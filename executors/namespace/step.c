@@ -32,6 +32,7 @@ static const char *const words[STEP_COUNT] = {
     [STEP_FILES] = "the files of the run",
     [STEP_ROOT] = "the root of a sandbox",
     [STEP_PROC] = "the /proc of a sandbox (is a part of the host's /proc covered?)",
+    [STEP_LANDLOCK] = "the rules of Landlock",
     [STEP_SPAWN] = "the process of the code",
     [STEP_LIMITS] = "the limits of the code",
     [STEP_CAPABILITIES] = "the code's lack of capabilities",

@@ -37,6 +37,7 @@ enum step {
     STEP_FILES,
     STEP_ROOT,
     STEP_PROC,
+    STEP_LANDLOCK,
     STEP_SPAWN,
     STEP_LIMITS,
     STEP_CAPABILITIES,

@@ -10,17 +10,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #ifndef MOUNT_ATTR_RDONLY /* a C library before glibc 2.36 */
 #    include <linux/mount.h>
 #endif
 
-#define BASE           "/tmp" /* where it is built; exists on every host */
-#define ROOT           BASE TEMPLATE_ROOT
+#define ROOT           "/tmp" /* where it is built; exists on every host */
 #define MAX_COPY_BYTES (1u << 20)
 #define MAX_LINKS      4096
 
@@ -73,26 +75,21 @@ static int write_text(const char *path, const char *text, size_t length)
 
 /* ---- the file systems ------------------------------------------------------------------------- */
 
-static int mount_bases(void)
+static int mount_base(void)
 {
-    static const char *const folders[] = {BASE "/proc", BASE TEMPLATE_SCRATCH, ROOT};
-    static const char *const inner[] = {
-        "/proc", "/work", "/tmp", "/code", "/dev", "/etc", "/usr", "/var", "/etc/alternatives"};
+    static const char *const folders[] = {"/proc", "/work", "/tmp", "/code",            "/dev",
+                                          "/etc",  "/usr",  "/var", "/etc/alternatives"};
     char path[64];
 
     umask(022);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("slot", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k") < 0)
+        mount("sandbox", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m") < 0)
         return -errno;
-    for (size_t i = 0; i < AR_COUNT(folders); i++)
-        if (make_folder(folders[i], 0755) < 0)
-            return -errno;
-    if (mount("sandbox", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m") < 0)
-        return -errno;
-    for (size_t i = 0; i < AR_COUNT(inner); i++) {
-        (void)snprintf(path, sizeof(path), ROOT "%s", inner[i]);
-        if (make_folder(path, 0755) < 0)
-            return -errno;
+    for (size_t i = 0; i < AR_COUNT(folders); i++) {
+        (void)snprintf(path, sizeof(path), ROOT "%s", folders[i]);
+        int result = make_folder(path, 0755);
+        if (result < 0)
+            return result;
     }
     return symlink("/tmp", ROOT "/var/tmp") < 0 ? -errno : 0;
 }
@@ -217,6 +214,27 @@ static int make_etc(void)
     return result < 0 ? result : copy_alternatives();
 }
 
+/* ---- /proc ------------------------------------------------------------------------------------ */
+
+/* Runs as the only process that its pid namespace will ever have. */
+static int mount_proc(void *argument)
+{
+    int *error = argument;
+    if (mount("proc", ROOT "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        *error = errno;
+    _exit(0);
+}
+
+static int make_empty_proc(char *stack)
+{
+    int error = 0;
+    pid_t pid =
+        clone(mount_proc, stack, CLONE_NEWPID | CLONE_VM | CLONE_VFORK | SIGCHLD, &error);
+    if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+        return -errno;
+    return -error;
+}
+
 /* ---- moving in -------------------------------------------------------------------------------- */
 
 static int move_in(void)
@@ -224,29 +242,29 @@ static int move_in(void)
     AR_AUTO_CLOSE int root = open_tree_at(ROOT, OPEN_TREE_CLOEXEC);
     if (root < 0 || set_attributes(root, 0, CLOSED) < 0)
         return -errno;
-    int result = clone_mount("/proc", BASE "/proc", 0);
-    if (result < 0)
-        return result;
-    if (chdir(BASE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+    if (chdir(ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
         chdir("/") < 0)
         return -errno;
     return 0;
 }
 
-int template_build(struct failure *failure)
+int template_build(char *stack, struct failure *failure)
 {
     static const struct {
         enum step step;
         int (*run)(void);
     } steps[] = {
-        {STEP_TEMPLATE, mount_bases}, {STEP_HOST_PIECES, bind_host_pieces},
-        {STEP_DEVICES, make_devices}, {STEP_ETC, make_etc},
-        {STEP_SLOT_ROOT, move_in},
+        {STEP_TEMPLATE, mount_base},
+        {STEP_HOST_PIECES, bind_host_pieces},
+        {STEP_DEVICES, make_devices},
+        {STEP_ETC, make_etc},
     };
-    for (size_t i = 0; i < AR_COUNT(steps); i++) {
-        int result = steps[i].run();
-        if (result < 0)
+    int result;
+    for (size_t i = 0; i < AR_COUNT(steps); i++)
+        if ((result = steps[i].run()) < 0)
             return step_fail(failure, steps[i].step, -result);
-    }
-    return 0;
+    if ((result = make_empty_proc(stack)) < 0)
+        return step_fail(failure, STEP_PROC, -result);
+    result = move_in();
+    return result < 0 ? step_fail(failure, STEP_SLOT_ROOT, -result) : 0;
 }

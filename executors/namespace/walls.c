@@ -12,6 +12,7 @@
 
 #define DEFAULT_OPEN_FILES 1024
 #define DEFAULT_PROCESSES  1024
+#define SPARE_PROCESSES    16
 #define LOCKED_BYTES       65536
 #define QUEUE_BYTES        262144
 #define QUEUED_SIGNALS     1024
@@ -29,6 +30,11 @@ int64_t walls_scratch_bytes(const struct limits *limits)
     return limit_or(limits, LIMIT_SCRATCH_BYTES, WALLS_SCRATCH_BYTES);
 }
 
+struct resource {
+    __rlimit_resource_t resource;
+    rlim_t value;
+};
+
 static int set_limit(__rlimit_resource_t resource, rlim_t value)
 {
     const struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
@@ -44,17 +50,17 @@ static int limit_processor_time(const struct limits *limits)
     return set_limit(RLIMIT_CPU, (rlim_t)(limits->value[LIMIT_CPU_MS] / 1000 + 2));
 }
 
-int walls_limit(const struct limits *limits)
+static int set_limits(const struct resource *table, size_t count)
 {
-    const int64_t scratch = walls_scratch_bytes(limits);
-    const struct {
-        __rlimit_resource_t resource;
-        rlim_t value;
-    } table[] = {
-        {RLIMIT_NPROC,
-         (rlim_t)(limit_or(limits, LIMIT_PROCESSES, DEFAULT_PROCESSES) + SLOT_OWN_PROCESSES)},
-        {RLIMIT_NOFILE, (rlim_t)limit_or(limits, LIMIT_OPEN_FILES, DEFAULT_OPEN_FILES)},
-        {RLIMIT_FSIZE, (rlim_t)(scratch + FILE_SLACK_BYTES)},
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = set_limit(table[i].resource, table[i].value);
+    return result;
+}
+
+int walls_limit_slot(void)
+{
+    static const struct resource table[] = {
         {RLIMIT_CORE, 1},
         {RLIMIT_MEMLOCK, LOCKED_BYTES},
         {RLIMIT_MSGQUEUE, QUEUE_BYTES},
@@ -63,10 +69,22 @@ int walls_limit(const struct limits *limits)
         {RLIMIT_RTPRIO, 0},
         {RLIMIT_STACK, STACK_BYTES},
     };
+    return set_limits(table, AR_COUNT(table));
+}
+
+int walls_limit(const struct slot *slot, const struct limits *limits)
+{
+    /* Where the host counts processes, its limit must be met first: that one is told. */
+    const int64_t processes = limit_or(limits, LIMIT_PROCESSES, DEFAULT_PROCESSES) +
+                              SLOT_OWN_PROCESSES +
+                              (slot->host_enforces[LIMIT_PROCESSES] ? SPARE_PROCESSES : 0);
+    const struct resource table[] = {
+        {RLIMIT_NPROC, (rlim_t)processes},
+        {RLIMIT_NOFILE, (rlim_t)limit_or(limits, LIMIT_OPEN_FILES, DEFAULT_OPEN_FILES)},
+        {RLIMIT_FSIZE, (rlim_t)(walls_scratch_bytes(limits) + FILE_SLACK_BYTES)},
+    };
     int result = limit_processor_time(limits);
-    for (size_t i = 0; result == 0 && i < AR_COUNT(table); i++)
-        result = set_limit(table[i].resource, table[i].value);
-    return result;
+    return result == 0 ? set_limits(table, AR_COUNT(table)) : result;
 }
 
 int walls_keep_capabilities(uint64_t mask)

@@ -12,8 +12,11 @@
 
 #define WALLS_SCRATCH_BYTES (64ll << 20) /* without a limit in the grant there is still one */
 
-/* Resource limits, from the effective grant. 0 or -errno. */
-int walls_limit(const struct limits *limits) AR_MUST_CHECK;
+/* The resource limits that are the same for every run: set in the launcher, inherited. 0 or -errno. */
+int walls_limit_slot(void) AR_MUST_CHECK;
+
+/* Those from the effective grant. 0 or -errno. */
+int walls_limit(const struct slot *slot, const struct limits *limits) AR_MUST_CHECK;
 
 /* Lowers the caller's capabilities to the mask (CAP_TO_MASK), in all three sets; 0 is none. */
 int walls_keep_capabilities(uint64_t mask) AR_MUST_CHECK;

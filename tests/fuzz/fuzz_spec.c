@@ -28,7 +28,7 @@ static void check_messages(const char *text, size_t length)
     enum spec_message kind, kind_again;
     struct report report, again;
     size_t bytes;
-    if (spec_parse_daemon_message(text, length, &bytes) == 0)
+    if (spec_parse_daemon_message(text, length, &kind, &bytes) == 0 && kind == SPEC_RUN)
         require(bytes > 0 && bytes <= SPEC_MAX_BYTES);
     if (spec_parse_provider_message(text, length, &kind, &report) != 0 || kind != SPEC_REPORT)
         return;

@@ -180,11 +180,24 @@ static bool receive(struct executor *executor, int64_t deadline, enum spec_messa
     return length > 0 && spec_parse_provider_message(text, (size_t)length, kind, report) == 0;
 }
 
+/* As the daemon does: a provider that prepares ahead is told that it may. */
+static bool send_clear(struct executor *executor)
+{
+    AR_AUTO_FREE char *text = spec_clear_message();
+    executor->owes_clear = false;
+    return text && send(executor->control, text, strlen(text), MSG_NOSIGNAL) > 0;
+}
+
 bool executor_await_ready(struct executor *executor)
 {
     enum spec_message kind;
     struct report unused;
-    return receive(executor, now_ms() + EXECUTOR_WAIT_MS, &kind, &unused) && kind == SPEC_READY;
+    if (executor->owes_clear && !send_clear(executor))
+        return false;
+    if (!receive(executor, now_ms() + EXECUTOR_WAIT_MS, &kind, &unused))
+        return false;
+    executor->ahead = kind == SPEC_READY_AHEAD;
+    return kind == SPEC_READY || kind == SPEC_READY_AHEAD;
 }
 
 static int sealed_file(const char *text, size_t length)
@@ -310,6 +323,7 @@ static bool turn(struct executor *executor, struct executor_run *run, bool *list
         *listening = false;
         run->result->reported =
             receive(executor, deadline, &kind, &run->result->report) && kind == SPEC_REPORT;
+        executor->owes_clear = executor->ahead;
     }
     return true;
 }

@@ -17,6 +17,8 @@ struct executor {
     pid_t pid;   /* of the provider; 0: not there (any more) */
     int control; /* our end of the control socket; -1: closed */
     int status;  /* of waitpid(), when it has ended */
+    bool ahead;  /* it prepares ahead, and waits for `clear` after a report: */
+    bool owes_clear;
 };
 
 /* What a run gave back. */

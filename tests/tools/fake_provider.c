@@ -351,7 +351,7 @@ static int serve(struct fake *fake)
     if (is_mode(fake, "report-before-ready"))
         say_text(fake, "{\"report\":{\"outcome\":\"exited\",\"exit_code\":0}}");
     for (;;) {
-        if (serve_ready(&fake->serve) != 0 || serve_receive(&fake->serve, &fake->order) != 0 ||
+        if (serve_ready(&fake->serve, false) != 0 || serve_receive(&fake->serve, &fake->order) != 0 ||
             !do_run(fake))
             return 0;
     }

@@ -59,7 +59,7 @@ static int read_spec(const char *text, size_t length)
     if (outcome == 1)
         outcome = spec_parse_provider_message(text, length, &kind, &report);
     if (outcome == 1)
-        outcome = spec_parse_daemon_message(text, length, &bytes);
+        outcome = spec_parse_daemon_message(text, length, &kind, &bytes);
     for (size_t count = 0; outcome == 1 && count <= AR_COUNT(items); count++) {
         const struct text_list asked = {items, count};
         struct output_file *files = NULL;

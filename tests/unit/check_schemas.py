@@ -14,7 +14,8 @@ CORPUS = TOP / "tests" / "fuzz" / "corpus"
 SCHEMAS = {
     "rpc": ["request-line"],
     "request": ["run-params"],
-    "spec": ["spec", "provider-ready", "provider-report", "provider-run", "outputs"],
+    "spec": ["spec", "provider-ready", "provider-report", "provider-run",
+             "provider-clear", "outputs"],
     "envelope": ["envelope"],
     "record": ["record"],
 }

@@ -116,14 +116,21 @@ START_TEST(test_messages)
     enum spec_message kind = SPEC_RUN;
     struct report report;
     size_t bytes = 0;
-    AR_AUTO_FREE char *ready = spec_ready_message();
-    ck_assert_int_eq(spec_parse_provider_message(ready, strlen(ready), &kind, &report), 0);
-    ck_assert_int_eq(kind, SPEC_READY);
+    for (int ahead = 0; ahead < 2; ahead++) {
+        AR_AUTO_FREE char *ready = spec_ready_message(ahead);
+        ck_assert_int_eq(spec_parse_provider_message(ready, strlen(ready), &kind, &report), 0);
+        ck_assert_int_eq(kind, ahead ? SPEC_READY_AHEAD : SPEC_READY);
+        ck_assert_int_eq(spec_parse_daemon_message(ready, strlen(ready), &kind, &bytes), 1);
+    }
     AR_AUTO_FREE char *run = spec_run_message(12345);
-    ck_assert_int_eq(spec_parse_daemon_message(run, strlen(run), &bytes), 0);
+    ck_assert_int_eq(spec_parse_daemon_message(run, strlen(run), &kind, &bytes), 0);
+    ck_assert_int_eq(kind, SPEC_RUN);
     ck_assert_uint_eq(bytes, 12345);
     ck_assert_int_eq(spec_parse_provider_message(run, strlen(run), &kind, &report), 1);
-    ck_assert_int_eq(spec_parse_daemon_message(ready, strlen(ready), &bytes), 1);
+    AR_AUTO_FREE char *clear = spec_clear_message();
+    ck_assert_int_eq(spec_parse_daemon_message(clear, strlen(clear), &kind, &bytes), 0);
+    ck_assert_int_eq(kind, SPEC_CLEAR);
+    ck_assert_int_eq(spec_parse_provider_message(clear, strlen(clear), &kind, &report), 1);
 }
 END_TEST
 
@@ -234,12 +241,16 @@ START_TEST(test_run_forms)
                                         "{'run':{'spec_bytes':1.0}}",
                                         "{'run':{'spec_bytes':1,'x':1}}",
                                         "{'walk':{'spec_bytes':1}}",
+                                        "{'clear':false}",
+                                        "{'clear':true,'run':{'spec_bytes':1}}",
                                         "",
                                         NULL};
+    enum spec_message kind;
     size_t bytes;
     for (size_t i = 0; wrong[i]; i++) {
         AR_AUTO_FREE char *text = unit_quote(wrong[i]);
-        ck_assert_msg(spec_parse_daemon_message(text, strlen(text), &bytes) == 1, "%s", text);
+        ck_assert_msg(spec_parse_daemon_message(text, strlen(text), &kind, &bytes) == 1, "%s",
+                      text);
     }
 }
 END_TEST
