@@ -8,8 +8,8 @@
 
 /* What is done when the mark is reached. */
 static const char *const words[MARK_COUNT] = {
-    [MARK_BUILT] = "build",    [MARK_TAKEN] = "take",   [MARK_FILLED] = "fill",
-    [MARK_STARTED] = "start",  [MARK_ENDED] = "code",   [MARK_TOLD] = "collect",
+    [MARK_BUILT] = "build",      [MARK_TAKEN] = "take",    [MARK_FILLED] = "fill",
+    [MARK_STARTED] = "start",    [MARK_ENDED] = "code",    [MARK_TOLD] = "collect",
     [MARK_REAPED] = "tear-down", [MARK_CHECKED] = "check",
 };
 

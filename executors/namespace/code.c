@@ -7,6 +7,7 @@
 #include "executors/namespace/code.h"
 
 #include "executors/namespace/landlock.h"
+#include "executors/namespace/trusted.h"
 #include "executors/namespace/walls.h"
 
 #include <fcntl.h>
@@ -44,8 +45,6 @@ static enum step become(const struct code *code)
         return STEP_CAPABILITIES;
     if (code->ruleset >= 0 && (errno = -landlock_enter(code->ruleset)) != 0)
         return STEP_LANDLOCK;
-    if ((errno = -filter_install(&code->slot->filter)) != 0)
-        return STEP_SECCOMP;
     if (order->program >= 0)
         (void)syscall(SYS_execveat, order->program, "", vector, env, AT_EMPTY_PATH);
     else
@@ -64,10 +63,10 @@ static int code_main(void *argument)
 int code_start(const struct code *code, pid_t *pid)
 {
     struct failure *failure = &code->slot->board.failure;
-    *pid = clone(code_main, slot_stack_top(&code->slot->code), CLONE_VM | CLONE_VFORK | SIGCHLD,
-                 (void *)(uintptr_t)code);
+    *pid = trusted_clone(code->slot->token, code_main, slot_stack_top(&code->slot->code),
+                         CLONE_VFORK | SIGCHLD, (void *)(uintptr_t)code, NULL);
     if (*pid < 0)
-        return step_fail(failure, STEP_SPAWN, errno);
+        return step_fail(failure, STEP_SPAWN, -*pid);
     return failure->step == STEP_NONE ? 0 : -failure->error;
 }
 

@@ -6,21 +6,21 @@
  */
 #include "executors/namespace/files.h"
 
+#include "executors/namespace/trusted.h"
+
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define BENEATH     (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 #define FILE_MODE   0755
 #define FOLDER_MODE 0755
 
-static int open_beneath(int folder, const char *path, uint64_t flags, uint64_t mode)
+static int open_beneath(uint64_t token, int folder, const char *path, uint64_t flags, uint64_t mode)
 {
     struct open_how how = {.flags = flags | O_CLOEXEC, .mode = mode, .resolve = BENEATH};
-    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
-    return fd < 0 ? -errno : fd;
+    return trusted_openat2(token, folder, path, &how);
 }
 
 static int write_all(int fd, const char *data, size_t length)
@@ -36,7 +36,7 @@ static int write_all(int fd, const char *data, size_t length)
 }
 
 /* Makes the folders on the way to path, one after the other. */
-static int make_parents(int folder, const char *path)
+static int make_parents(uint64_t token, int folder, const char *path)
 {
     AR_AUTO_CLOSE int here = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     if (here < 0)
@@ -48,7 +48,7 @@ static int make_parents(int folder, const char *path)
         part[to] = '\0';
         if (mkdirat(here, part + from, FOLDER_MODE) < 0 && errno != EEXIST)
             return -errno;
-        int next = open_beneath(here, part + from, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        int next = open_beneath(token, here, part + from, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
         if (next < 0)
             return next;
         (void)close(here);
@@ -57,13 +57,13 @@ static int make_parents(int folder, const char *path)
     return 0;
 }
 
-int files_write(int folder, const char *path, const struct bytes *content)
+int files_write(uint64_t token, int folder, const char *path, const struct bytes *content)
 {
-    int result = strchr(path, '/') ? make_parents(folder, path) : 0;
+    int result = strchr(path, '/') ? make_parents(token, folder, path) : 0;
     if (result < 0)
         return result;
     AR_AUTO_CLOSE int fd =
-        open_beneath(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+        open_beneath(token, folder, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
     if (fd < 0)
         return fd;
     return write_all(fd, content->data, content->length);
@@ -92,12 +92,13 @@ static int read_regular(int fd, size_t room, struct bytes *content, enum output_
     return 0;
 }
 
-static int read_one(int folder, const char *path, size_t room, struct output_file *file)
+static int read_one(uint64_t token, int folder, const char *path, size_t room,
+                    struct output_file *file)
 {
     file->path = strdup(path);
     if (!file->path)
         return -ENOMEM;
-    AR_AUTO_CLOSE int fd = open_beneath(folder, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    AR_AUTO_CLOSE int fd = open_beneath(token, folder, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd == -ELOOP || fd == -ENXIO || fd == -EXDEV)
         file->problem = OUTPUT_NOT_REGULAR; /* a link or a socket */
     else if (fd < 0)
@@ -105,7 +106,7 @@ static int read_one(int folder, const char *path, size_t room, struct output_fil
     return fd < 0 ? 0 : read_regular(fd, room, &file->content, &file->problem);
 }
 
-int files_collect(int folder, const struct text_list *paths, int fd)
+int files_collect(uint64_t token, int folder, const struct text_list *paths, int fd)
 {
     size_t room = SPEC_MAX_OUTPUT_BYTES, length;
     struct output_file *files = calloc(paths->count + 1, sizeof(*files));
@@ -113,7 +114,7 @@ int files_collect(int folder, const struct text_list *paths, int fd)
         return -ENOMEM;
     int result = 0;
     for (size_t i = 0; result == 0 && i < paths->count; i++) {
-        result = read_one(folder, paths->items[i], room, &files[i]);
+        result = read_one(token, folder, paths->items[i], room, &files[i]);
         room -= files[i].content.length;
     }
     AR_AUTO_FREE char *text = result == 0 ? spec_outputs_build(files, paths->count, &length) : NULL;

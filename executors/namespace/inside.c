@@ -79,7 +79,8 @@ static int watch_children(struct inside *inside)
 /* mounts_build() knows which of its steps failed, and says so on the board itself. */
 static int build_root(struct inside *inside)
 {
-    return mounts_build(&inside->slot->scratch, &inside->folders, &inside->board->failure);
+    return mounts_build(inside->slot->token, &inside->slot->scratch, &inside->folders,
+                        &inside->board->failure);
 }
 
 static int make_ruleset(struct inside *inside)
@@ -97,8 +98,7 @@ static int make_ruleset(struct inside *inside)
 static int take_order(struct inside *inside)
 {
     const struct inside_source *source = &inside->start->source;
-    int result =
-        source->take(source->context, &inside->start->order, &inside->board->failure);
+    int result = source->take(source->context, &inside->start->order, &inside->board->failure);
     if (result > 0)
         _exit(0);
     inside->board->taken = true;
@@ -109,7 +109,8 @@ static int take_order(struct inside *inside)
 static int size_scratch(struct inside *inside)
 {
     const struct spec *spec = inside->start->order.spec;
-    return mounts_size_scratch(&inside->slot->scratch, walls_scratch_bytes(&spec->grant.limits),
+    return mounts_size_scratch(inside->slot->token, &inside->slot->scratch,
+                               walls_scratch_bytes(&spec->grant.limits),
                                (int64_t)spec->code.length);
 }
 
@@ -117,9 +118,11 @@ static int write_files(struct inside *inside)
 {
     const struct order *order = &inside->start->order;
     const struct spec *spec = order->spec;
-    int result = files_write(inside->folders.code, order->code_file, &spec->code);
+    int result =
+        files_write(inside->slot->token, inside->folders.code, order->code_file, &spec->code);
     for (size_t i = 0; result == 0 && i < spec->file_count; i++)
-        result = files_write(inside->folders.work, spec->files[i].path, &spec->files[i].content);
+        result = files_write(inside->slot->token, inside->folders.work, spec->files[i].path,
+                             &spec->files[i].content);
     return result;
 }
 
@@ -134,7 +137,7 @@ static int open_code(struct inside *inside)
         return result;
     if (inside->ruleset >= 0)
         result = landlock_allow(inside->ruleset, inside->slot->landlock, inside->folders.code);
-    return result < 0 ? result : mounts_set_code(true);
+    return result < 0 ? result : mounts_set_code(inside->slot->token, true);
 }
 
 static int lower_capabilities(struct inside *inside)
@@ -265,7 +268,7 @@ static int compile(struct inside *inside)
         inside->board->outcome = OUTCOME_COMPILE_FAILED;
         inside->board->exit_code = exit_code(&end);
     } else {
-        result = mounts_set_code(false);
+        result = mounts_set_code(inside->slot->token, false);
         return result < 0 ? result : walls_keep_capabilities(MASK(CAP_DAC_READ_SEARCH));
     }
     return 1;
@@ -332,7 +335,8 @@ static int collect_outputs(struct inside *inside)
     const struct order *order = &inside->start->order;
     int result = 0;
     if (order->spec->outputs.count > 0)
-        result = files_collect(inside->folders.work, &order->spec->outputs, order->streams[3]);
+        result = files_collect(inside->slot->token, inside->folders.work, &order->spec->outputs,
+                               order->streams[3]);
     board_mark(inside->board, MARK_TOLD);
     return result;
 }

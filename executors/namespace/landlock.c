@@ -13,9 +13,8 @@
 
 #define NEWEST_VERSION 7
 
-#define FS_READ                                                     \
-    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |    \
-     LANDLOCK_ACCESS_FS_READ_DIR)
+#define FS_READ \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define FS_FIRST     ((1ull << 13) - 1) /* version 1: EXECUTE to MAKE_SYM */
 #define FS_REFER     (1ull << 13)       /* 2 */
 #define FS_TRUNCATE  (1ull << 14)       /* 3 */
@@ -42,8 +41,7 @@ static uint64_t all_of_files(int version)
 
 int landlock_version(void)
 {
-    long version =
-        syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1)
         return 0;
     return version < NEWEST_VERSION ? (int)version : NEWEST_VERSION;

@@ -66,6 +66,20 @@ static bool read_number(const char *text, unsigned long max, uint32_t *out)
     return true;
 }
 
+/* Which limits the host enforces, as the daemon tells a provider. */
+static void read_host_limits(const char *words, bool enforced[LIMIT_COUNT])
+{
+    char word[32];
+    enum limit limit;
+    for (; words && *words; words += strspn(words, " ")) {
+        size_t length = strcspn(words, " ");
+        (void)snprintf(word, sizeof(word), "%.*s", (int)length, words);
+        if (limit_from_word(word, &limit))
+            enforced[limit] = true;
+        words += length;
+    }
+}
+
 static int read_languages(const char *directory, struct languages *languages)
 {
     struct languages_fault fault;
@@ -93,11 +107,11 @@ static int choose_ids(const struct settings *settings, bool look_around, struct 
 static int serve_or_probe(const struct settings *settings, const char *verb)
 {
     struct languages languages;
-    struct slot_options options = {.number = settings->number, .uid_base = settings->range.first};
-    struct ids ids;
+    struct slot_options options = {.timed = getenv("AUDITRUN_STEPS") != NULL};
     const bool serve = strcmp(verb, "serve") == 0;
 
-    if (choose_ids(settings, !serve, &ids) != 0 ||
+    read_host_limits(getenv("AUDITRUN_HOST_LIMITS"), options.host_enforces);
+    if (choose_ids(settings, !serve, &options.ids) != 0 ||
         read_languages(settings->languages, &languages) != 0)
         return 1;
     int result = (serve ? provider_serve : probe_print)(&options, &languages);

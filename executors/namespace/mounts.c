@@ -8,12 +8,13 @@
  */
 #include "executors/namespace/mounts.h"
 
+#include "executors/namespace/trusted.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #ifndef MOUNT_ATTR_RDONLY /* a C library before glibc 2.36 */
 #    include <linux/mount.h>
 #endif
@@ -37,12 +38,13 @@ static void write_options(const struct mounts_size *size, char options[OPTION_BY
                    size->inodes);
 }
 
-static int mount_scratch(const struct mounts_size *size)
+static int mount_scratch(uint64_t token, const struct mounts_size *size)
 {
     char options[OPTION_BYTES];
     write_options(size, options);
-    if (mount("scratch", MOUNTS_WORK, "tmpfs", SCRATCH_FLAGS, options) < 0)
-        return -errno;
+    int result = trusted_mount(token, "scratch", MOUNTS_WORK, "tmpfs", SCRATCH_FLAGS, options);
+    if (result < 0)
+        return result;
     if (mkdir(INNER("/work"), 0700) < 0 || mkdir(INNER("/tmp"), 0700) < 0 ||
         mkdir(INNER("/code"), 0700) < 0)
         return -errno;
@@ -57,41 +59,44 @@ static int open_folders(struct mounts_folders *folders)
     return folders->work < 0 || folders->tmp < 0 || folders->code < 0 ? -errno : 0;
 }
 
-static int show_folders(void)
+static int show_folders(uint64_t token)
 {
     /* The working directory last: it covers the place that the others are taken from. */
     static const char *const folders[][2] = {
         {INNER("/tmp"), "/tmp"}, {INNER("/code"), MOUNTS_CODE}, {INNER("/work"), MOUNTS_WORK}};
-    for (size_t i = 0; i < AR_COUNT(folders); i++)
-        if (mount(folders[i][0], folders[i][1], NULL, MS_BIND, NULL) < 0)
-            return -errno;
-    return mounts_set_code(false);
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < AR_COUNT(folders); i++)
+        result = trusted_mount(token, folders[i][0], folders[i][1], NULL, MS_BIND, NULL);
+    return result < 0 ? result : mounts_set_code(token, false);
 }
 
-int mounts_build(struct mounts_size *size, struct mounts_folders *folders, struct failure *failure)
+int mounts_build(uint64_t token, struct mounts_size *size, struct mounts_folders *folders,
+                 struct failure *failure)
 {
     if (size->pages == 0)
         *size = (struct mounts_size){USUAL_PAGES, USUAL_PAGES + BASE_INODES};
-    int result = mount_scratch(size);
+    int result = mount_scratch(token, size);
     if (result == 0)
         result = open_folders(folders);
     if (result < 0)
         return step_fail(failure, STEP_SCRATCH, -result);
-    result = show_folders();
+    result = show_folders(token);
     if (result < 0)
         return step_fail(failure, STEP_ROOT, -result);
-    if (mount("proc", "/proc", "proc", PROC_FLAGS, PROC_OPTIONS) < 0)
-        return step_fail(failure, STEP_PROC, errno);
+    result = trusted_mount(token, "proc", "/proc", "proc", PROC_FLAGS, PROC_OPTIONS);
+    if (result < 0)
+        return step_fail(failure, STEP_PROC, -result);
     return chdir(MOUNTS_WORK) < 0 ? step_fail(failure, STEP_ROOT, errno) : 0;
 }
 
-int mounts_size_scratch(struct mounts_size *size, int64_t bytes, int64_t extra_bytes)
+int mounts_size_scratch(uint64_t token, struct mounts_size *size, int64_t bytes,
+                        int64_t extra_bytes)
 {
     char options[OPTION_BYTES];
     /* Rounded down: the grant is the most that can be written. None at all would mean no limit. */
-    struct mounts_size wanted = {
-        .pages = bytes / PAGE_BYTES + (extra_bytes + PAGE_BYTES - 1) / PAGE_BYTES,
-        .inodes = bytes / PAGE_BYTES + BASE_INODES};
+    struct mounts_size wanted = {.pages = bytes / PAGE_BYTES +
+                                          (extra_bytes + PAGE_BYTES - 1) / PAGE_BYTES,
+                                 .inodes = bytes / PAGE_BYTES + BASE_INODES};
     if (wanted.pages == 0)
         wanted.pages = 1;
     if (wanted.inodes > MAX_INODES)
@@ -99,18 +104,18 @@ int mounts_size_scratch(struct mounts_size *size, int64_t bytes, int64_t extra_b
     if (wanted.pages == size->pages && wanted.inodes == size->inodes)
         return 0;
     write_options(&wanted, options);
-    if (mount("scratch", MOUNTS_WORK, NULL, MS_REMOUNT | SCRATCH_FLAGS, options) < 0)
-        return -errno;
-    *size = wanted;
-    return 0;
+    int result =
+        trusted_mount(token, "scratch", MOUNTS_WORK, NULL, MS_REMOUNT | SCRATCH_FLAGS, options);
+    if (result == 0)
+        *size = wanted;
+    return result;
 }
 
-int mounts_set_code(bool writable)
+int mounts_set_code(uint64_t token, bool writable)
 {
     struct mount_attr attr = {.attr_set = writable ? 0 : MOUNT_ATTR_RDONLY,
                               .attr_clr = writable ? MOUNT_ATTR_RDONLY : 0};
-    return syscall(SYS_mount_setattr, AT_FDCWD, MOUNTS_CODE, 0, &attr, sizeof(attr)) < 0 ? -errno
-                                                                                         : 0;
+    return trusted_mount_setattr(token, MOUNTS_CODE, &attr);
 }
 
 bool mounts_scratch_is_full(const struct mounts_folders *folders)

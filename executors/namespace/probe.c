@@ -311,8 +311,9 @@ static json_t *isolation(const struct slot *slot)
         (void)snprintf(landlock, sizeof(landlock), "version %d", slot->landlock);
     return json_pack("{s:b, s:s, s:b, s:b, s:s, s:s, s:s, s:s}", "user_namespace", 1, "host_uid",
                      slot->own_uid ? "own for each slot" : "the daemon's", "host_groups",
-                     !slot->own_groups, "own_clock", slot->own_clock, "landlock", landlock, "seccomp",
-                     "allow-list", "root", "the host's /usr, read-only", "kernel", name.release);
+                     !slot->own_groups, "own_clock", slot->own_clock, "landlock", landlock,
+                     "seccomp", "allow-list", "root", "the host's /usr, read-only", "kernel",
+                     name.release);
 }
 
 static int print(const struct probe *probe)

@@ -8,6 +8,8 @@
  */
 #include "executors/namespace/sandbox.h"
 
+#include "executors/namespace/trusted.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -23,10 +25,9 @@ int sandbox_start(struct sandbox *sandbox, struct slot *slot, const struct insid
     order_init(&sandbox->start.order);
     slot->board = (struct board){0};
     board_mark(&slot->board, MARK_BEGIN);
-    int pid = clone(inside_main, slot_stack_top(&slot->first),
-                    NAMESPACES | CLONE_VM | CLONE_PIDFD | SIGCHLD, &sandbox->start,
-                    &sandbox->pidfd);
-    return pid < 0 ? step_fail(failure, STEP_CLONE, errno) : 0;
+    pid_t pid = trusted_clone(slot->token, inside_main, slot_stack_top(&slot->first),
+                              NAMESPACES | CLONE_PIDFD | SIGCHLD, &sandbox->start, &sandbox->pidfd);
+    return pid < 0 ? step_fail(failure, STEP_CLONE, -pid) : 0;
 }
 
 void sandbox_kill(const struct sandbox *sandbox)

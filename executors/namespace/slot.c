@@ -11,9 +11,10 @@
  */
 #include "executors/namespace/slot.h"
 
-#include "executors/namespace/ids.h"
+#include "executors/namespace/filter.h"
 #include "executors/namespace/landlock.h"
 #include "executors/namespace/template.h"
+#include "executors/namespace/trusted.h"
 #include "executors/namespace/walls.h"
 
 #include <fcntl.h>
@@ -165,15 +166,17 @@ static int drop_privileges(void)
     return 0;
 }
 
-static int enter_user_namespace(struct slot *slot, const struct slot_options *options,
-                                struct failure *failure)
+/* Last: it refuses most of what was done before. */
+static int enter_filter(struct slot *slot)
 {
-    uint32_t own_id;
-    slot->own_uid = geteuid() == 0;
-    if (!base_add(options->uid_base, options->number, &own_id) || own_id == UINT32_MAX ||
-        own_id == 0)
-        return step_fail(failure, STEP_ID_MAP, ERANGE);
-    return ids_enter(slot->own_uid, own_id, failure);
+    struct filter filter = {0};
+    int result = trusted_make(&slot->token);
+    if (result == 0)
+        result = filter_compile(slot->token, &filter);
+    if (result == 0)
+        result = filter_install(&filter);
+    filter_free(&filter);
+    return result;
 }
 
 int slot_enter(struct slot *slot, const struct slot_options *options, struct failure *failure)
@@ -188,10 +191,10 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
         return step_fail(failure, STEP_MEMORY, -result);
     open_counter(slot);
     slot->landlock = landlock_version();
-    if ((result = filter_compile(&slot->filter)) < 0)
-        return step_fail(failure, STEP_FILTER, -result);
-    if ((result = enter_user_namespace(slot, options, failure)) < 0)
+    struct ids ids = options->ids;
+    if ((result = ids_take(&ids, failure)) < 0)
         return result;
+    slot->own_uid = ids.own;
     enter_own_time(slot);
     if ((result = ids_become(slot->own_uid)) < 0)
         return step_fail(failure, STEP_IDS, -result);
@@ -204,12 +207,13 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
         return step_fail(failure, STEP_LIMITS, -result);
     if ((result = drop_privileges()) < 0)
         return step_fail(failure, STEP_PRIVILEGES, -result);
+    if ((result = enter_filter(slot)) < 0)
+        return step_fail(failure, STEP_FILTER, -result);
     return 0;
 }
 
 void slot_leave(struct slot *slot)
 {
-    filter_free(&slot->filter);
     base_close(&slot->self);
     base_close(&slot->counter);
     base_close(&slot->null);

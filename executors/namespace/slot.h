@@ -9,7 +9,7 @@
 #define AUDITRUN_EXECUTORS_NAMESPACE_SLOT_H
 
 #include "executors/namespace/board.h"
-#include "executors/namespace/filter.h"
+#include "executors/namespace/ids.h"
 #include "executors/namespace/mounts.h"
 
 #include <sys/types.h>
@@ -17,8 +17,7 @@
 #define SLOT_OWN_PROCESSES 2 /* launcher and first process: they count against RLIMIT_NPROC */
 
 struct slot_options {
-    uint32_t number;
-    uint32_t uid_base;              /* as root the slot is uid and gid uid_base + number on the host */
+    struct ids ids;                  /* who it is on the host */
     bool host_enforces[LIMIT_COUNT]; /* by control groups, for whatever runs in the slot */
     bool timed;                      /* tell on descriptor 2 where the time of each run went */
 };
@@ -35,14 +34,14 @@ struct slot {
     bool own_groups; /* no group of the host is left in the credentials */
     bool host_enforces[LIMIT_COUNT];
     bool timed;
-    int landlock;         /* the kernel's version of it; 0: none */
-    int self;             /* pidfd of the launcher: can be read when it has ended */
-    int counter;          /* processor time of the launcher and all it ever started; -1: none */
-    int null;             /* /dev/null */
-    int sockets;          /* the list of unix sockets in the slot's network namespace */
-    struct filter filter; /* compiled */
-    struct board board;   /* of the sandbox of the moment */
-    struct mounts_size scratch; /* of the last run, which the next sandbox is built with */
+    int landlock;       /* the kernel's version of it; 0: none */
+    int self;           /* pidfd of the launcher: can be read when it has ended */
+    int counter;        /* processor time of the launcher and all it ever started; -1: none */
+    int null;           /* /dev/null */
+    int sockets;        /* the list of unix sockets in the slot's network namespace */
+    uint64_t token;     /* of our own system calls, see trusted.h */
+    struct board board; /* of the sandbox of the moment */
+    struct mounts_size scratch;    /* of the last run, which the next sandbox is built with */
     struct slot_stack first, code; /* of its first process, and of the code's until it executes */
 };
 

@@ -36,7 +36,6 @@ static const char *const words[STEP_COUNT] = {
     [STEP_SPAWN] = "the process of the code",
     [STEP_LIMITS] = "the limits of the code",
     [STEP_CAPABILITIES] = "the code's lack of capabilities",
-    [STEP_SECCOMP] = "the code's filter of system calls",
     [STEP_EXEC] = "the program of the language",
     [STEP_OUTPUTS] = "the output files",
     [STEP_LOST] = "the run: its first process was lost",

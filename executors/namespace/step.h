@@ -41,7 +41,6 @@ enum step {
     STEP_SPAWN,
     STEP_LIMITS,
     STEP_CAPABILITIES,
-    STEP_SECCOMP,
     STEP_EXEC,
     STEP_OUTPUTS,
     STEP_LOST,

@@ -77,8 +77,8 @@ static int write_text(const char *path, const char *text, size_t length)
 
 static int mount_base(void)
 {
-    static const char *const folders[] = {"/proc", "/work", "/tmp", "/code",            "/dev",
-                                          "/etc",  "/usr",  "/var", "/etc/alternatives"};
+    static const char *const folders[] = {
+        "/proc", "/work", "/tmp", "/code", "/dev", "/etc", "/usr", "/var", "/etc/alternatives"};
     char path[64];
 
     umask(022);
@@ -228,8 +228,7 @@ static int mount_proc(void *argument)
 static int make_empty_proc(char *stack)
 {
     int error = 0;
-    pid_t pid =
-        clone(mount_proc, stack, CLONE_NEWPID | CLONE_VM | CLONE_VFORK | SIGCHLD, &error);
+    pid_t pid = clone(mount_proc, stack, CLONE_NEWPID | CLONE_VM | CLONE_VFORK | SIGCHLD, &error);
     if (pid < 0 || waitpid(pid, NULL, 0) != pid)
         return -errno;
     return -error;
