@@ -5,15 +5,14 @@ import os
 import signal
 import time
 
-from probe import say
+from probe import say, take_name
 
 say("START", "out-write-after-exit")
 if os.fork() == 0:
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with open("/proc/self/comm", "w") as f:
-        f.write("hostile-left")
+    take_name("hostile-left")
     end = time.monotonic() + 30
     while time.monotonic() < end:
         say("INFO", "late line")
