@@ -106,7 +106,8 @@ soak_tests := $(sort $(wildcard tests/soak/check_*.c))
 long_tests := $(sort $(wildcard tests/long/check_*.c))
 script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
 test_tools := $(sort $(wildcard tests/tools/*.c))
-bench_tools := $(sort $(wildcard tests/bench/*.c))
+bench_parts := tests/bench/floor_sandbox.c
+bench_tools := $(filter-out $(bench_parts),$(sort $(wildcard tests/bench/*.c)))
 fuzzers := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
 test_paths := $(patsubst %.c,$(BUILD)/%,$(unit_tests) $(other_tests) $(long_tests))
@@ -131,6 +132,10 @@ stack_check_crash := $(stack_test) daemon $(stack_daemon)
 stack_check_journal_damage := $(stack_check_crash)
 stack_check_failover := $(stack_check_crash)
 stack_check_soak := $(stack_check_crash)
+
+# Of the bench: what more than its own file a program is made of.
+stack_steps := $(stack_test)
+parts_floor := tests/bench/floor_sandbox.c
 
 unit_stack = $(or $(stack_$(notdir $1)),$(if \
 	$(filter $1.c,$(with_test_library)),test) $(or \
@@ -289,7 +294,7 @@ $(foreach t,$(other_tests:.c=) $(long_tests:.c=) $(soak_tests:.c=),$(eval $(call
 $(foreach t,$(test_tools:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c),$(call tool_stack,$t))))
 $(foreach t,$(bench_tools:.c=),$(eval $(call \
-	link,$(BUILD)/$t,$(call objects,$t.c),$(call bench_stack,$t))))
+	link,$(BUILD)/$t,$(call objects,$t.c $(parts_$(notdir $t))),$(call bench_stack,$t))))
 
 faults_objects := $(patsubst %.c,$(BUILD)/obj-faults/%.o,$(call sources,daemon) \
 	$(main_auditrund))
@@ -302,7 +307,8 @@ $(foreach t,$(fuzzers:.c=),$(eval $(call \
 	link,$(BUILD)/$t,$(call objects,$t.c) $(replay),$(call fuzz_stack,$t),,$$(FUZZ_LINK_FLAGS))))
 
 c_sources := $(foreach l,$(libraries),$(call sources,$l)) $(wildcard $(mains)) $(unit_tests) \
-	$(other_tests) $(long_tests) $(soak_tests) $(test_tools) $(bench_tools) $(wildcard tests/fuzz/*.c)
+	$(other_tests) $(long_tests) $(soak_tests) $(test_tools) $(bench_tools) $(bench_parts) \
+	$(wildcard tests/fuzz/*.c)
 headers := $(wildcard $(foreach l,$(libraries),$(folder_$l)/*.h) tests/*/*.h)
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(c_sources)) $(faults_objects:.o=.d)

@@ -4,9 +4,10 @@
  * Each reply is looked at: it must carry the id of its request and the expected text, or the whole
  * measurement fails; a fast wrong answer is no result. In time mode the rate is that of the replies
  * inside the window, and what is still in flight at its end is waited for, so that the next
- * measurement meets a quiet daemon.
+ * measurement meets a quiet daemon. With -p there is a pause before each request, outside of the clock,
+ * in which the daemon can get ready for it.
  *
- * usage: load SOCKET PARAMS-FILE EXPECTED-TEXT CONNECTIONS (-n REQUESTS | -s SECONDS)
+ * usage: load [-p PAUSE_MS] SOCKET PARAMS-FILE EXPECTED-TEXT CONNECTIONS (-n REQUESTS | -s SECONDS)
  * prints: p50_us p99_us replies_per_second
  */
 #include "protocol/base.h"
@@ -42,6 +43,7 @@ struct load {
     int poll;
     long max_requests; /* 0: until the time is over */
     double end_us;     /* 0: until the requests are done */
+    struct timespec pause;
     long sent, received, counted;
     double started_us, last_us;
     double *samples;
@@ -72,6 +74,8 @@ static bool wants_more(const struct load *load)
 static void send_request(struct load *load, struct connection *connection)
 {
     char line[PARAMS_BYTES + 128];
+    if (load->pause.tv_sec || load->pause.tv_nsec)
+        (void)nanosleep(&load->pause, NULL);
     connection->id = ++load->sent;
     int length = snprintf(line, sizeof line,
                           "{\"jsonrpc\":\"2.0\",\"id\":%ld,\"method\":\"run\",\"params\":%s}\n",
@@ -190,9 +194,16 @@ int main(int argc, char **argv)
 {
     struct rlimit files = {MAX_CONNECTIONS + 64, MAX_CONNECTIONS + 64};
     static struct load load;
+    if (argc > 2 && strcmp(argv[1], "-p") == 0) {
+        long pause_ms = strtol(argv[2], NULL, 10);
+        load.pause = (struct timespec){pause_ms / 1000, pause_ms % 1000 * 1000000};
+        argc -= 2;
+        argv += 2;
+    }
     if (argc != 7 || (strcmp(argv[5], "-n") != 0 && strcmp(argv[5], "-s") != 0)) {
-        (void)fprintf(stderr, "usage: load SOCKET PARAMS-FILE EXPECTED-TEXT CONNECTIONS "
-                              "(-n REQUESTS | -s SECONDS)\n");
+        (void)fprintf(stderr,
+                      "usage: load [-p PAUSE_MS] SOCKET PARAMS-FILE EXPECTED-TEXT CONNECTIONS "
+                      "(-n REQUESTS | -s SECONDS)\n");
         return 2;
     }
     double amount = strtod(argv[6], NULL), seconds = argv[5][1] == 's' ? amount : 0;

@@ -1,0 +1,191 @@
+# shellcheck shell=bash
+# The parts of the bench: what each prepares (NAME_prepare), and what it measures in a round (NAME_round ROUND)
+# or once, after the rounds (NAME_once). Names of samples are those that table.awk knows.
+# Read by tests/bench/run, after the other files.
+
+slot_floor=(-t "$folder/program")
+
+# ---- launch: P1, P2, P3, processor time, the peers --------------------------------------------------
+
+# Between requests, in which a sandbox can be built ahead; the floor rests as long, for a fair anchor.
+pause_ms=20
+
+launch_prepare() {
+    need_daemon sqlite
+    need_daemon postgres
+    find_peers
+}
+
+launch_round() {
+    launches floor.1 200 1 "${slot_floor[@]}" -- /program/true
+    audited audited.1 sqlite true.json 1 200
+    [[ -z $cluster ]] || audited postgres.1 postgres true.json 1 100
+    launches floor-rested 40 1 -p "$pause_ms" "${slot_floor[@]}" -- /program/true
+    audited audited-rested sqlite true.json 1 40 "$pause_ms"
+    launches floor-ahead 40 1 -a -p "$pause_ms" "${slot_floor[@]}" -- /program/true
+    launches floor.2 60 2 "${slot_floor[@]}" -- /program/true
+    audited audited.2 sqlite true.json 2 120
+    launches floor.8 25 8 "${slot_floor[@]}" -- /program/true
+    audited audited.8 sqlite true.json 8 200
+    [[ -z $cluster ]] || audited postgres.8 postgres true.json 8 200
+    measure_peers "$1"
+}
+
+# ---- python: P4 -------------------------------------------------------------------------------------
+
+python_prepare() {
+    if [[ ! -x /usr/bin/python3 ]]; then
+        skip 'P4: apt-get install python3'
+        return
+    fi
+    need_daemon sqlite
+}
+
+python_round() {
+    local python=(/usr/bin/python3 -I -c pass)
+    [[ -x ${python[0]} ]] || return 0
+    launches python-bare 20 1 -- "${python[@]}"
+    launches python-floor 20 1 "${slot_floor[@]}" -u -- "${python[@]}"
+    audited python-audited sqlite python.json 1 20
+}
+
+# ---- heap: P5, with lines that do not end in the daemon's own buffers -------------------------------
+
+heap_connections=40 heap_line=6900000
+
+heap_prepare() {
+    need_daemon sqlite
+    need_daemon heavy
+    local before after
+    before=$(memory_kib "$(daemon_pid heavy)" RssAnon)
+    hold heavy "$heap_connections" line "$heap_line"
+    after=$(memory_kib "$(daemon_pid heavy)" RssAnon)
+    ((after - before >= 256 * 1024)) || fail "the heap has grown by $((after - before)) KiB only"
+    value heap-grown $(((after - before) / 1024))
+}
+
+heap_round() {
+    audited heap-light sqlite true.json 1 100
+    audited heap-heavy heavy true.json 1 100
+}
+
+# ---- memory: P11 ------------------------------------------------------------------------------------
+
+memory_idle=1000 memory_slots=64
+
+running() { "$build_dir/auditrun" status --json --socket "$folder/memory/socket" | tr -d ' \n' | sed -n 's/.*"running":\([0-9]*\).*/\1/p'; }
+
+await_running() { # COUNT
+    local end=$((SECONDS + 60))
+    until [[ $(running) == "$1" ]]; do
+        ((SECONDS < end)) || fail "not $1 runs are going after a minute"
+        sleep 0.1
+    done
+}
+
+# Private memory of all slots: the launcher and what it has started, while no run is going.
+slots_kib() { # PID: prints the number of slots and the sum
+    local launcher process sum=0 count=0
+    for launcher in $(pgrep -P "$1"); do
+        count=$((count + 1))
+        for process in "$launcher" $(pgrep -P "$launcher"); do
+            sum=$((sum + $(private_kib "$process")))
+        done
+    done
+    printf '%d %d\n' "$count" "$sum"
+}
+
+# A daemon for each figure, for what one has grown by another cannot be seen to need. What a run in flight
+# takes is told with its connection and the daemon's part of its slot.
+# shellcheck disable=SC2046 # two figures
+memory_once() {
+    local pid before after
+    start_daemon memory "sqlite:$folder/memory.db" "$memory_slots"
+    pid=$(daemon_pid memory)
+    audited memory-warm memory true.json 8 200
+    value daemon-rss "$(memory_kib "$pid" VmRSS)"
+    value daemon-private "$(private_kib "$pid")"
+    before=$(memory_kib "$pid" RssAnon)
+    hold memory "$memory_slots" run "$folder/wait.json"
+    await_running "$memory_slots"
+    after=$(memory_kib "$pid" RssAnon)
+    set -- $(slots_kib "$pid")
+    value run-bytes $(((after - before) * 1024 / memory_slots))
+    value slot-running-kib $(($2 / $1))
+    release
+    await_running 0
+    audited memory-warm memory true.json "$memory_slots" 256
+    set -- $(slots_kib "$pid")
+    value slot-kib $(($2 / $1))
+    start_daemon idle "sqlite:$folder/idle.db"
+    pid=$(daemon_pid idle)
+    audited memory-warm idle true.json 8 200
+    before=$(memory_kib "$pid" VmRSS)
+    hold idle "$memory_idle" idle
+    after=$(memory_kib "$pid" VmRSS)
+    release
+    value idle-bytes $(((after - before) * 1024 / memory_idle))
+}
+
+# ---- steps: where the time of one run goes ----------------------------------------------------------
+
+steps_prepare() {
+    need_daemon sqlite
+    need_daemon postgres
+}
+
+# Kept as lines `p50 name` for table.awk.
+steps_once() {
+    quietly "$bench/timeline" "$folder/sqlite/socket" "$folder/true.json" 200
+    cp "$folder/step.log" "$folder/timeline.sqlite"
+    if [[ -n $cluster ]]; then
+        quietly "$bench/timeline" "$folder/postgres/socket" "$folder/true.json" 200
+        cp "$folder/step.log" "$folder/timeline.postgres"
+    fi
+    quietly "$bench/steps" "$folder/effective.json" 200 "$build_dir/auditrun-executor-namespace" \
+        --languages "$folder/languages.d"
+    cp "$folder/step.log" "$folder/steps"
+}
+
+# ---- ledger: P6 to P9, P12, P13 ---------------------------------------------------------------------
+
+ledger_prepare() {
+    need_daemon sqlite
+    # A journal in memory, where a sync costs nothing.
+    mkdir "$folder/unsynced" "$folder/unsynced/journal"
+    mount -t tmpfs -o size=64m tmpfs "$folder/unsynced/journal"
+    need_daemon unsynced
+    need_daemon postgres
+    [[ -n $cluster ]] || return 0
+    mkdir -m 777 "$folder/pgbench"
+    quietly psql -q -v ON_ERROR_STOP=1 -f "$source_dir/tests/bench/anchor.sql"
+    make_ledger ledger
+    [[ $older == 0 ]] || make_ledger older
+    [[ $older == 0 ]] || quietly psql -q -v ON_ERROR_STOP=1 -v rows="$older" -d older -f "$source_dir/tests/bench/older.sql"
+}
+
+ledger_round() {
+    audited synced sqlite true.json 1 100
+    audited unsynced unsynced true.json 1 100
+    # The ledger's figures come from few rounds: each takes seconds.
+    (($1 % 2 == 1)) || return 0
+    loop_of_sqlite sqlite100
+    denials sqlite64 sqlite 64
+    [[ -n $cluster ]] || return 0
+    inserts pgbench64 64 $((seconds * 100))
+    inserts pgbench1 1 $((seconds * 500))
+    denials denied1 postgres 1
+    denials denied64 postgres 64
+    denials denied1000 postgres 1000
+    batches batch10 ledger 10 $((seconds * 2000))
+    batches batch100 ledger 100 $((seconds * 5000))
+    batches batch1000 ledger 1000 $((seconds * 8000))
+    [[ $older == 0 ]] || batches older100 older 100 $((seconds * 5000))
+}
+
+ledger_once() {
+    verified verified-sqlite "sqlite:$folder/verified.db"
+    [[ -n $cluster ]] || return 0
+    quietly psql -q -c 'CREATE DATABASE verified'
+    verified verified-postgres "$(ledger_url verified)"
+}
