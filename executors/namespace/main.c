@@ -107,14 +107,20 @@ static int choose_ids(const struct settings *settings, bool look_around, struct 
 static int serve_or_probe(const struct settings *settings, const char *verb)
 {
     struct languages languages;
-    struct slot_options options = {.timed = getenv("AUDITRUN_STEPS") != NULL};
+    struct text_list etc;
+    struct slot_options options = {.timed = getenv("AUDITRUN_STEPS") != NULL, .etc = &etc};
     const bool serve = strcmp(verb, "serve") == 0;
 
     read_host_limits(getenv("AUDITRUN_HOST_LIMITS"), options.host_enforces);
     if (choose_ids(settings, !serve, &options.ids) != 0 ||
         read_languages(settings->languages, &languages) != 0)
         return 1;
-    int result = (serve ? provider_serve : probe_print)(&options, &languages);
+    int result = languages_etc(&languages, &etc);
+    if (result < 0)
+        (void)fprintf(stderr, NAME ": cannot read /etc: %s\n", strerror(-result));
+    else
+        result = (serve ? provider_serve : probe_print)(&options, &languages);
+    text_list_free(&etc);
     languages_free(&languages);
     return result == 0 ? 0 : 1;
 }

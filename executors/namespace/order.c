@@ -13,55 +13,16 @@
 
 #define PROGRAM_PATH MOUNTS_CODE "/program" /* of a compiled language */
 
-static const char *const base_variables[][2] = {
-    {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-    {"HOME", MOUNTS_WORK},
-    {"LANG", "C.UTF-8"},
-    {"TMPDIR", "/tmp"},
-    {"USER", "sandbox"},
-};
+static const char *const base_variables[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                             "HOME=" MOUNTS_WORK,
+                                             "LANG=C.UTF-8",
+                                             "TMPDIR=/tmp",
+                                             "USER=sandbox",
+                                             NULL};
 
 void order_init(struct order *order)
 {
     *order = (struct order){.program = -1, .streams = {-1, -1, -1, -1}};
-}
-
-static bool has_variable(const struct spec *spec, const char *name)
-{
-    for (size_t i = 0; i < spec->env_count; i++)
-        if (strcmp(spec->env[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-static bool add_variable(char **vector, size_t *count, const char *name, const char *value)
-{
-    if (asprintf(&vector[*count], "%s=%s", name, value) < 0) {
-        vector[*count] = NULL;
-        return false;
-    }
-    ++*count;
-    return true;
-}
-
-/* Our variables, and those of the request over them (spec may be NULL). NULL: out of memory. */
-static char **make_env(const struct spec *spec)
-{
-    const size_t more = spec ? spec->env_count : 0;
-    size_t count = 0;
-    bool good = true;
-    char **vector = calloc(AR_COUNT(base_variables) + more + 1, sizeof(*vector));
-    if (!vector)
-        return NULL;
-    for (size_t i = 0; good && i < AR_COUNT(base_variables); i++)
-        if (!spec || !has_variable(spec, base_variables[i][0]))
-            good = add_variable(vector, &count, base_variables[i][0], base_variables[i][1]);
-    for (size_t i = 0; good && i < more; i++)
-        good = add_variable(vector, &count, spec->env[i].name, spec->env[i].value);
-    if (good)
-        return vector;
-    languages_free_vector(vector);
-    return NULL;
 }
 
 /* Is all that is granted among what the envelope has? memory_bytes, wall_ms and output_bytes are
@@ -82,11 +43,14 @@ static bool make_vectors(struct order *order, const struct language *language)
         code_path = NULL;
         return false;
     }
+    const struct limits *limits = &order->spec->grant.limits;
+    const struct languages_places places = {
+        .file = code_path, .program = PROGRAM_PATH, .memory_mb = languages_memory_mb(limits)};
     if (language->compile.count > 0)
-        order->compile = languages_vector(&language->compile, code_path, PROGRAM_PATH, NULL);
-    order->run = languages_vector(&language->run, code_path, PROGRAM_PATH, &order->spec->args);
-    order->base_env = make_env(NULL);
-    order->env = make_env(order->spec);
+        order->compile = languages_command(&language->compile, &places, NULL);
+    order->run = languages_command(&language->run, &places, &order->spec->args);
+    order->base_env = languages_environment(language, &places, base_variables, NULL);
+    order->env = languages_environment(language, &places, base_variables, order->spec);
     return (language->compile.count == 0 || order->compile) && order->run && order->base_env &&
            order->env;
 }

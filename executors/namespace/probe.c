@@ -9,6 +9,7 @@
 
 #include "build_config.h"
 #include "executors/namespace/attack.h"
+#include "executors/namespace/samples.h"
 #include "executors/namespace/sandbox.h"
 
 #include <fcntl.h>
@@ -23,7 +24,6 @@
 #define NAME              "namespace"
 #define ALL_MS            9000 /* the contract gives ten seconds */
 #define ONE_MS            4000
-#define VERSION_BYTES     128
 #define MAX_OPEN_FILES    65536
 #define MAX_PROCESSES     4096
 #define MAX_CPU_MS        86400000
@@ -39,10 +39,12 @@
 struct probe {
     struct slot slot;
     const struct languages *languages;
+    struct samples *samples;
     int program;         /* this executor's own binary */
     int64_t deadline_ms; /* monotonic */
-    json_t *offered;     /* languages, owned */
     json_t *limits;      /* owned */
+    json_t *offered;     /* languages, owned */
+    json_t *unavailable; /* likewise */
 };
 
 static int64_t now_ms(void)
@@ -54,15 +56,12 @@ static int64_t now_ms(void)
 
 /* ---- one sandbox ------------------------------------------------------------------------------ */
 
-/* What a sandbox of ours is to run: a sample of a language, or an attack of this very program. */
+/* What a sandbox of ours is to run: an attack of this very program. */
 struct trial {
     struct probe *probe;
-    const char *language; /* NULL: attack */
-    const char *sample;
     const char *attack;
     enum limit limit; /* that it is attacked under, with this much granted; 0: none */
     long granted;
-    int out; /* where it writes to */
 };
 
 /* An argument vector on the heap, as an order owns it. */
@@ -101,24 +100,13 @@ static int take_trial(void *context, struct order *order, struct failure *failur
 {
     const struct trial *trial = context;
     const int null = trial->probe->slot.null;
-    const int streams[] = {null, trial->out, null, -1};
-    struct spec *spec = calloc(1, sizeof(*spec));
-    if (!spec)
+    const int streams[] = {null, null, null, -1};
+    order->spec = calloc(1, sizeof(*order->spec));
+    if (!order->spec)
         return step_fail(failure, STEP_SPEC, ENOMEM);
     memcpy(order->streams, streams, sizeof(streams));
-    spec->grant.network = NETWORK_NONE;
-    if (!trial->language) {
-        order->spec = spec;
-        return make_attack(trial, order, failure);
-    }
-    spec->language = strdup(trial->language);
-    spec->code.data = strdup(trial->sample);
-    if (!spec->language || !spec->code.data) {
-        spec_free(spec);
-        return step_fail(failure, STEP_SPEC, ENOMEM);
-    }
-    spec->code.length = strlen(trial->sample);
-    return order_make(order, &trial->probe->slot, trial->probe->languages, spec, failure);
+    order->spec->grant.network = NETWORK_NONE;
+    return make_attack(trial, order, failure);
 }
 
 /* Runs a trial and waits for its end. 0 with the report, 1 when it took too long, or negative with
@@ -146,11 +134,7 @@ static int try(struct trial *trial, struct report *report, struct failure *failu
 static int try_attack(struct probe *probe, const char *name, enum limit limit, long granted,
                       struct report *report, struct failure *failure)
 {
-    struct trial trial = {.probe = probe,
-                          .attack = name,
-                          .limit = limit,
-                          .granted = granted,
-                          .out = probe->slot.null};
+    struct trial trial = {.probe = probe, .attack = name, .limit = limit, .granted = granted};
     return try(&trial, report, failure);
 }
 
@@ -240,62 +224,29 @@ static int try_limits(struct probe *probe)
 
 /* ---- languages -------------------------------------------------------------------------------- */
 
-/* The first line that the sample printed, as far as it is printable. */
-static void read_version(int fd, char version[VERSION_BYTES + 1])
+static int note_language(struct probe *probe, size_t index)
 {
-    ssize_t got = read(fd, version, VERSION_BYTES);
-    size_t length = 0;
-    while (got > 0 && length < (size_t)got && version[length] >= ' ' && version[length] <= '~')
-        length++;
-    version[length] = '\0';
-}
-
-/* 0: it ran; 1: it did not; negative: failed. */
-static int try_sample(struct probe *probe, const struct language *language, int out,
-                      const char **why)
-{
-    struct trial trial = {
-        .probe = probe, .language = language->name, .sample = language->sample, .out = out};
-    struct report report = {0};
-    struct failure failure = {0};
-
-    int result = try(&trial, &report, &failure);
-    *why = result > 0                                 ? "its sample took too long"
-           : failure.step == STEP_EXEC                ? "its program cannot be started"
-           : result < 0                               ? step_word(failure.step)
-           : report.outcome == OUTCOME_COMPILE_FAILED ? "its sample does not compile"
-                                                      : "its sample failed";
-    return result == 0 && report.outcome == OUTCOME_EXITED && report.exit_code == 0 ? 0 : 1;
-}
-
-static int try_language(struct probe *probe, const struct language *language)
-{
-    int ends[2];
-    char version[VERSION_BYTES + 1];
-    const char *why = "";
-
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -errno;
-    int result = try_sample(probe, language, ends[1], &why);
-    (void)close(ends[1]);
-    read_version(ends[0], version);
-    (void)close(ends[0]);
-    if (result == 0 &&
-        json_array_append_new(probe->offered, json_pack("{s:s, s:s}", "name", language->name,
-                                                        "version", version)) < 0)
-        return -ENOMEM;
-    if (result > 0)
-        (void)fprintf(stderr, "auditrun-executor-namespace: not offered: %s, %s\n", language->name,
-                      why);
-    return result < 0 ? result : 0;
+    const char *name = probe->languages->items[index].name, *version;
+    enum language_problem problem = samples_result(probe->samples, index, &version);
+    if (problem == LANGUAGE_OK)
+        return json_array_append_new(probe->offered,
+                                     json_pack("{s:s, s:s}", "name", name, "version", version));
+    return json_array_append_new(
+        probe->unavailable,
+        json_pack("{s:s, s:s}", "name", name, "problem", language_problem_word(problem)));
 }
 
 static int try_languages(struct probe *probe)
 {
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < probe->languages->count; i++)
-        result = try_language(probe, &probe->languages->items[i]);
-    return result;
+    int result = samples_run(probe->samples, probe->deadline_ms - now_ms());
+    if (result < 0) {
+        (void)fputs("auditrun-executor-namespace: the languages cannot be tried\n", stderr);
+        return result;
+    }
+    for (size_t i = 0; i < probe->languages->count; i++)
+        if (note_language(probe, i) < 0)
+            return -ENOMEM;
+    return 0;
 }
 
 /* ---- the envelope ----------------------------------------------------------------------------- */
@@ -323,6 +274,9 @@ static int print(const struct probe *probe)
         ENVELOPE_CONTRACT, "name", NAME, "version", AR_VERSION, "languages", probe->offered,
         "network", network_mode_word(NETWORK_NONE), "data_api", 0, "secrets", 0, "filesystem",
         "read", 0, "write", 0, "limits", probe->limits, "isolation", isolation(&probe->slot));
+    if (json_array_size(probe->unavailable) > 0 &&
+        json_object_set(envelope, "unavailable", probe->unavailable) < 0)
+        return -ENOMEM;
     AR_AUTO_FREE char *text = envelope ? json_dumps(envelope, JSON_COMPACT) : NULL;
     if (!text)
         return -ENOMEM;
@@ -342,29 +296,38 @@ static int find_out(struct probe *probe)
 static int enter_and_find_out(struct probe *probe, const struct slot_options *options)
 {
     struct failure failure = {0};
-    int result = slot_enter(&probe->slot, options, &failure);
+    int result = samples_start(options, probe->languages, &probe->samples);
+    if (result < 0) {
+        (void)fputs("auditrun-executor-namespace: cannot start the trial of languages\n", stderr);
+        return result;
+    }
+    result = slot_enter(&probe->slot, options, &failure);
     if (result < 0)
         step_tell(&failure);
-    else
+    else {
+        probe->deadline_ms = now_ms() + ALL_MS; /* the slot may have a clock of its own */
         result = find_out(probe);
+    }
     slot_leave(&probe->slot);
+    samples_end(probe->samples);
     return result;
 }
 
 int probe_print(const struct slot_options *options, const struct languages *languages)
 {
     struct probe probe = {.languages = languages,
-                          .deadline_ms = now_ms() + ALL_MS,
                           .program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+                          .limits = json_object(),
                           .offered = json_array(),
-                          .limits = json_object()};
+                          .unavailable = json_array()};
     int result = -ENOMEM;
     if (probe.program < 0)
         (void)fputs("auditrun-executor-namespace: cannot open its own program\n", stderr);
-    else if (probe.offered && probe.limits)
+    else if (probe.limits && probe.offered && probe.unavailable)
         result = enter_and_find_out(&probe, options);
-    json_decref(probe.offered);
     json_decref(probe.limits);
+    json_decref(probe.offered);
+    json_decref(probe.unavailable);
     base_close(&probe.program);
     return result;
 }

@@ -20,6 +20,7 @@ struct slot_options {
     struct ids ids;                  /* who it is on the host */
     bool host_enforces[LIMIT_COUNT]; /* by control groups, for whatever runs in the slot */
     bool timed;                      /* tell on descriptor 2 where the time of each run went */
+    const struct text_list *etc;     /* names in the host's /etc that sandboxes see; NULL: none */
 };
 
 /* Memory for a process that shares ours: its stack, above a page that nobody may touch. */

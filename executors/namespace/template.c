@@ -214,6 +214,29 @@ static int make_etc(void)
     return result < 0 ? result : copy_alternatives();
 }
 
+/* A folder of the host's /etc, closed, or a copy of a small file. What has gone is left out. */
+static int show_in_etc(const char *name)
+{
+    struct stat status;
+    char source[PATH_MAX], target[PATH_MAX];
+    (void)snprintf(source, sizeof(source), "/etc/%s", name);
+    (void)snprintf(target, sizeof(target), ROOT "/etc/%s", name);
+    if (lstat(source, &status) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISDIR(status.st_mode))
+        return copy_file(source, target);
+    int result = make_folder(target, 0755);
+    return result < 0 ? result : clone_mount(source, target, CLOSED | MOUNT_ATTR_NOEXEC);
+}
+
+static int show_more_of_etc(const struct text_list *names)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && names && i < names->count; i++)
+        result = show_in_etc(names->items[i]);
+    return result;
+}
+
 /* ---- /proc ------------------------------------------------------------------------------------ */
 
 /* Runs as the only process that its pid namespace will ever have. */
@@ -247,7 +270,7 @@ static int move_in(void)
     return 0;
 }
 
-int template_build(char *stack, struct failure *failure)
+int template_build(const struct text_list *etc, char *stack, struct failure *failure)
 {
     static const struct {
         enum step step;
@@ -262,6 +285,8 @@ int template_build(char *stack, struct failure *failure)
     for (size_t i = 0; i < AR_COUNT(steps); i++)
         if ((result = steps[i].run()) < 0)
             return step_fail(failure, steps[i].step, -result);
+    if ((result = show_more_of_etc(etc)) < 0)
+        return step_fail(failure, STEP_ETC, -result);
     if ((result = make_empty_proc(stack)) < 0)
         return step_fail(failure, STEP_PROC, -result);
     result = move_in();

@@ -10,10 +10,11 @@
 #define AUDITRUN_EXECUTORS_NAMESPACE_TEMPLATE_H
 
 #include "executors/namespace/step.h"
+#include "protocol/text.h"
 
-/* Builds it in the caller's own, new mount namespace and moves there. stack: where a process that
- * shares our memory may have its stack. 0, or negative with *failure set (the caller can only end
- * then). */
-int template_build(char *stack, struct failure *failure) AR_MUST_CHECK;
+/* Builds it in the caller's own, new mount namespace and moves there. etc (may be NULL): names in the
+ * host's /etc that are shown, too. stack: where a process that shares our memory may have its stack.
+ * 0, or negative with *failure set (the caller can only end then). */
+int template_build(const struct text_list *etc, char *stack, struct failure *failure) AR_MUST_CHECK;
 
 #endif
