@@ -235,11 +235,21 @@ static int become_subreaper(struct service *service)
     return spawn_become_subreaper();
 }
 
+/* Not everybody may; who may not runs as well, but is not the last to be killed. */
+static int protect_daemon(struct service *service)
+{
+    (void)service;
+    if (!spawn_protect_daemon())
+        log_info("the kernel is not asked to spare the daemon when memory is short: that needs "
+                 "CAP_SYS_RESOURCE");
+    return 0;
+}
+
 int service_start(const struct config *config, struct service **out)
 {
-    static int (*const steps[])(struct service *) = {start_loop,     become_subreaper, start_line,
-                                                     start_journal,  start_ledger,     start_signer,
-                                                     start_executors};
+    static int (*const steps[])(struct service *) = {start_loop,   become_subreaper, protect_daemon,
+                                                     start_line,   start_journal,    start_ledger,
+                                                     start_signer, start_executors};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;

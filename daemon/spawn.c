@@ -58,6 +58,21 @@ char **spawn_arguments(const char *program, const struct text_list *arguments, c
     return argv;
 }
 
+/* proc_pid_oom_score_adj(5). What somebody with the privilege to lower it has set, those without cannot
+ * lower any more. */
+static bool set_oom_score(pid_t pid, const char *score)
+{
+    char path[48];
+    (void)snprintf(path, sizeof path, "/proc/%ld/oom_score_adj", (long)pid);
+    AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, score, strlen(score)) == (ssize_t)strlen(score);
+}
+
+bool spawn_protect_daemon(void)
+{
+    return set_oom_score(getpid(), SPAWN_OWN_OOM_SCORE);
+}
+
 int spawn_start(const struct spawn *spawn, pid_t *pid, int *pidfd)
 {
     posix_spawn_file_actions_t actions;
@@ -78,6 +93,7 @@ int spawn_start(const struct spawn *spawn, pid_t *pid, int *pidfd)
     (void)posix_spawn_file_actions_destroy(&actions);
     if (rc != 0)
         return -rc;
+    (void)set_oom_score(*pid, SPAWN_CHILD_OOM_SCORE);
     *pidfd = pidfd_open(*pid, 0);
     if (*pidfd >= 0)
         return 0;

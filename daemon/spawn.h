@@ -9,7 +9,11 @@
 #include <sys/types.h>
 
 #define SPAWN_DESCRIPTORS 4
-#define SPAWN_PATH        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* What the kernel is told of the daemon and of all that it starts, for a machine without memory: the
+ * runs go first. */
+#define SPAWN_OWN_OOM_SCORE   "-900"
+#define SPAWN_CHILD_OOM_SCORE "500"
+#define SPAWN_PATH            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct spawn {
     const char *program;
@@ -27,7 +31,8 @@ char **spawn_arguments(const char *program, const struct text_list *arguments,
 
 /* Starts it in a session of its own with all signals at their defaults. posix_spawn shares the memory
  * until exec, so the size of the daemon costs nothing. 0 with *pid and *pidfd (owned, close-on-exec),
- * or -errno. The child must be reaped through the pidfd. */
+ * or -errno. The child must be reaped through the pidfd. It, and what it starts, is killed before the
+ * daemon when the machine has no memory left, and can change that only to its disadvantage. */
 int spawn_start(const struct spawn *spawn, pid_t *pid, int *pidfd) AR_MUST_CHECK;
 
 /* Reaps a child that has ended: 0 with *status as from waitid (si_code in *code), 1 when it still
@@ -37,6 +42,9 @@ int spawn_reap(int pidfd, int *code, int *status) AR_MUST_CHECK;
 /* Sends a signal through the pidfd; errors mean that it has gone. */
 void spawn_signal(int pidfd, int signal);
 
+/* Asks the kernel to spare the daemon when memory is short, as far as it may (CAP_SYS_RESOURCE): did
+ * it? */
+bool spawn_protect_daemon(void);
 /* Makes the daemon the one that orphans of providers are given to. 0 or -errno. */
 int spawn_become_subreaper(void) AR_MUST_CHECK;
 /* Reaps, and kills if asked to, the daemon's children that it did not start itself: what left a

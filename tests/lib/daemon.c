@@ -8,6 +8,7 @@
 
 #include "sinks/schema.h"
 #include "tests/lib/config.h"
+#include "tests/lib/delegation.h"
 #include "tests/lib/keeper.h"
 
 #include <check.h>
@@ -161,7 +162,7 @@ static void become_daemon(const struct daemon *daemon, pid_t parent)
         (void)putenv((char *)(uintptr_t)daemon->environment[i]);
     if (daemon->fault[0])
         (void)putenv((char *)(uintptr_t)daemon->fault);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || !delegation_enter())
         _exit(126);
     execl(program, program, "--config", daemon->config, (char *)NULL);
     _exit(127);

@@ -6,6 +6,7 @@
  */
 #include "tests/lib/keeper.h"
 
+#include "tests/lib/delegation.h"
 #include "tests/lib/processes.h"
 
 #include <check.h>
@@ -58,6 +59,12 @@ static void each_group(const struct keeper *keeper, void (*visit)(const char *pa
     }
     if (file)
         (void)fclose(file);
+    for (size_t i = 0; i < keeper->count; i++) {
+        (void)snprintf(path, sizeof(path), "auditrund.%d", (int)keeper->daemons[i]);
+        AR_AUTO_FREE char *delegated = delegation_path(keeper->daemons[i], path);
+        if (delegated && access(delegated, F_OK) == 0)
+            visit(delegated, context);
+    }
 }
 
 static void count_group(const char *path, void *context)
@@ -110,6 +117,8 @@ static void remove_groups(const struct keeper *keeper)
         each_group(keeper, remove_group, NULL);
         (void)poll(NULL, 0, i ? PAUSE_MS : 0);
     }
+    for (size_t i = 0; i < keeper->count; i++)
+        delegation_remove(keeper->daemons[i]);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
  *   print TEXT   to stdout          spam N     N bytes to stdout      exit N    ends, the report says so
  *   error TEXT   to stderr          cat        stdin to stdout        signal N  the report says killed
  *   sleep MS     waits              eat N      touches N bytes        limit     the report says cpu_ms
+ *   burn MS      spends processor time
+ *   fork N       has N children at a time; when one is refused, exits 1 unless it says otherwise
  *   outlive      leaves a process in a session of its own that holds the output and never ends
  *   child        leaves a plain child that holds the output and never ends
  *   tell TEXT    to the provider's own diagnostics
@@ -26,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 struct fake {
     const char *mode;
@@ -107,6 +110,30 @@ static void eat(long long count)
     for (long long i = 0; memory != MAP_FAILED && i < count; i += 4096)
         memory[i] = 1;
     _exit(0);
+}
+
+static void burn(long long ms)
+{
+    struct timespec begin, now;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    do
+        (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < ms);
+}
+
+/* Were all of them to be had? They end with it. */
+static bool have_children(long long count)
+{
+    pid_t pids[256];
+    long long had = 0;
+    while (had < count && had < (long long)AR_COUNT(pids) && (pids[had] = fork()) >= 0)
+        if (pids[had++] == 0)
+            wait_for_ever();
+    for (long long i = 0; i < had; i++) {
+        (void)kill(pids[i], SIGKILL);
+        (void)waitpid(pids[i], NULL, 0);
+    }
+    return had == count;
 }
 
 /* A process that holds the output pipes and nothing else of the provider. */
@@ -283,6 +310,10 @@ static bool do_line(struct fake *fake, const char *word, const char *rest)
         wait_ms((int)number_of(rest));
     else if (strcmp(word, "eat") == 0)
         eat(number_of(rest));
+    else if (strcmp(word, "burn") == 0)
+        burn(number_of(rest));
+    else if (strcmp(word, "fork") == 0)
+        fake->report.exit_code = !have_children(number_of(rest));
     else if (strcmp(word, "outlive") == 0 || strcmp(word, "child") == 0)
         leave_child(fake, word[0] == 'o');
     else if (strcmp(word, "fault") == 0)
@@ -351,8 +382,8 @@ static int serve(struct fake *fake)
     if (is_mode(fake, "report-before-ready"))
         say_text(fake, "{\"report\":{\"outcome\":\"exited\",\"exit_code\":0}}");
     for (;;) {
-        if (serve_ready(&fake->serve, false) != 0 || serve_receive(&fake->serve, &fake->order) != 0 ||
-            !do_run(fake))
+        if (serve_ready(&fake->serve, false) != 0 ||
+            serve_receive(&fake->serve, &fake->order) != 0 || !do_run(fake))
             return 0;
     }
 }
