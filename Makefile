@@ -157,7 +157,7 @@ say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
 
 # ---- goals ----------------------------------------------------------------------------------------
 
-.PHONY: all tests help check check-long valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
+.PHONY: all tests help check check-long check-leaks valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
 	clean distclean FORCE $(programs)
 
 all: $(program_paths)
@@ -178,6 +178,7 @@ help:
 #: make                       build the programs into $(BUILD), build/ by default
 #: make check                 build and run every test; the last line counts them
 #: make check-long            the tests that take minutes: kills, failovers, full disks
+#: make check-leaks           10,000 hostile runs (LEAK_RUNS=N), and nothing is left of them
 #: make check T=NAME          one test program (check_NAME), one test case, or PROGRAM:CASE
 #: make SANITIZE=address,undefined [check]      the same, instrumented, in a folder of its own
 #: make CC=clang              another compiler, in a folder of its own
@@ -332,6 +333,11 @@ check: $(or $(named_paths),tests)
 
 check-long: tests
 	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(long_tests))
+
+LEAK_RUNS ?= 10000
+check-leaks: CHECK_TIMEOUT = 7200
+check-leaks: tests
+	@AUDITRUN_LEAK_RUNS='$(LEAK_RUNS)' $(run_checks) $(BUILD)/tests/long/check_leaks
 
 valgrind-check: $(patsubst %.c,$(BUILD)/%,$(unit_tests))
 	@$(call need,valgrind,valgrind)

@@ -152,7 +152,7 @@ START_TEST(usage_is_the_runs_own)
         "perl -e '$x = \"a\" x 60_000_000; for (1..20) { last unless defined fork } sleep 1 while "
         "0'",
         "perl -e '$x = \"a\" x 400_000_000'",
-        "for i in {1..60}; do sleep 30 & done; exit 1",
+        "for i in {1..31}; do sleep 30 & done; exit 1",
         "head -c 12000000 /dev/zero >big; sleep 0.1",
         "yes",
     };
