@@ -9,8 +9,9 @@
  *
  * usage: floor [-n LAUNCHES] [-c WORKERS] [-p PAUSE_MS] [-t FOLDER [-u] [-a]] -- PROGRAM [ARGUMENT...]
  *        -t FOLDER: in the sandbox, which shows FOLDER at /program; -u: and the host's /usr
- * prints: p50_us p99_us launches_per_second cpu_us      (LAUNCHES is for each worker; needs root with
- *         -t; cpu_us is what a launch takes of the processors, with all that it waited for)
+ * prints: p50_us p99_us launches_per_second cpu_us faults
+ *         LAUNCHES is for each worker; the last two are of one launch, with all that was waited for;
+ *         -t needs root
  */
 #include "tests/bench/floor_sandbox.h"
 
@@ -31,7 +32,11 @@
 
 /* Shared by all workers. */
 struct result {
-    double ended_us[MAX_WORKERS], cpu_us[MAX_WORKERS];
+    double ended_us[MAX_WORKERS];
+    struct used {
+        double us;   /* of the processors */
+        long faults; /* of pages */
+    } used[MAX_WORKERS];
     double samples[]; /* launches of worker 0, of worker 1, ... */
 };
 
@@ -91,17 +96,18 @@ static void prepare_worker(const struct floor *floor)
 }
 
 /* Of this process and of the children that it has waited for. */
-static double used_us(void)
+static struct used used_by_now(void)
 {
     static const __rusage_who_t whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    struct used used = {0};
     struct rusage usage;
-    double us = 0;
     for (size_t i = 0; i < AR_COUNT(whose); i++) {
         require(getrusage(whose[i], &usage) == 0, "usage");
-        us += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-              (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+        used.us += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+                   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+        used.faults += usage.ru_minflt + usage.ru_majflt;
     }
-    return us;
+    return used;
 }
 
 /* Warms up, says that it is ready, waits for the others, measures. */
@@ -113,13 +119,14 @@ static _Noreturn void work(const struct floor *floor, int worker, int ready, int
     for (int i = 0; i < (floor->launches < FEW ? 1 : WARM_UP); i++)
         (void)launch(floor, worker, i);
     require(write(ready, "", 1) == 1 && read(go, &byte, 1) == 0, "start");
-    double before_us = used_us();
+    struct used before = used_by_now();
     for (int i = 0; i < floor->launches; i++) {
         (void)nanosleep(&floor->pause, NULL);
         samples[i] = launch(floor, worker, WARM_UP + i);
     }
     floor->result->ended_us[worker] = floor_sandbox_now_us();
-    floor->result->cpu_us[worker] = used_us() - before_us;
+    struct used after = used_by_now();
+    floor->result->used[worker] = (struct used){after.us - before.us, after.faults - before.faults};
     _exit(0);
 }
 
@@ -207,11 +214,13 @@ int main(int argc, char **argv)
     if (elapsed_us <= 0)
         return 1;
     qsort(floor.result->samples, count, sizeof(double), compare);
-    double cpu_us = 0;
-    for (int i = 0; i < floor.workers; i++)
-        cpu_us += floor.result->cpu_us[i];
-    (void)printf("%.0f %.0f %.1f %.0f\n", floor.result->samples[count / 2],
+    struct used used = {0};
+    for (int i = 0; i < floor.workers; i++) {
+        used.us += floor.result->used[i].us;
+        used.faults += floor.result->used[i].faults;
+    }
+    (void)printf("%.0f %.0f %.1f %.0f %.0f\n", floor.result->samples[count / 2],
                  floor.result->samples[count * 99 / 100], (double)count / (elapsed_us / 1e6),
-                 cpu_us / (double)count);
+                 used.us / (double)count, (double)used.faults / (double)count);
     return 0;
 }

@@ -70,6 +70,20 @@ cpu_us() {
     fi
 }
 
+# Page faults of a daemon, its slots and their runs: its own, and those of all that has been waited for.
+faults() {
+    local pid sum=0 fields
+    [[ -e $folder/$1/pid ]] || return 0
+    for pid in "$(daemon_pid "$1")" $(pgrep -P "$(daemon_pid "$1")"); do
+        # The name of a program may hold anything: what counts begins behind it.
+        fields=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null) || continue
+        # shellcheck disable=SC2086 # fields
+        set -- $fields
+        sum=$((sum + $8 + $9 + ${10} + ${11}))
+    done
+    echo "$sum"
+}
+
 # ---- the program: one that does nothing, the same for all -------------------------------------------
 
 make_program() {

@@ -5,6 +5,16 @@
 
 slot_floor=(-t "$folder/program")
 
+# in_turn ROUND ONE OTHER: both, and in every other round the other first.
+# shellcheck disable=SC2086 # words
+in_turn() {
+    if (($1 % 2)); then
+        $2 && $3
+    else
+        $3 && $2
+    fi
+}
+
 # ---- launch: P1, P2, P3, processor time, the peers --------------------------------------------------
 
 # Between requests, in which a sandbox can be built ahead; the floor rests as long, for a fair anchor.
@@ -16,7 +26,7 @@ launch_prepare() {
     find_peers
 }
 
-launch_round() {
+launch_round() { # ROUND
     launches floor.1 200 1 "${slot_floor[@]}" -- /program/true
     audited audited.1 sqlite true.json 1 200
     [[ -z $cluster ]] || audited postgres.1 postgres true.json 1 100
@@ -64,9 +74,8 @@ heap_prepare() {
     value heap-grown $(((after - before) / 1024))
 }
 
-heap_round() {
-    audited heap-light sqlite true.json 1 100
-    audited heap-heavy heavy true.json 1 100
+heap_round() { # ROUND
+    in_turn "$1" 'audited heap-light sqlite true.json 1 100' 'audited heap-heavy heavy true.json 1 100'
 }
 
 # ---- memory: P11 ------------------------------------------------------------------------------------
@@ -131,17 +140,17 @@ memory_once() {
 
 steps_prepare() {
     need_daemon sqlite
+    need_daemon unsynced
     need_daemon postgres
 }
 
 # Kept as lines `p50 name` for table.awk.
 steps_once() {
-    quietly "$bench/timeline" "$folder/sqlite/socket" "$folder/true.json" 200
-    cp "$folder/step.log" "$folder/timeline.sqlite"
-    if [[ -n $cluster ]]; then
-        quietly "$bench/timeline" "$folder/postgres/socket" "$folder/true.json" 200
-        cp "$folder/step.log" "$folder/timeline.postgres"
-    fi
+    local daemon
+    for daemon in sqlite unsynced ${cluster:+postgres}; do
+        quietly "$bench/timeline" "$folder/$daemon/socket" "$folder/true.json" 200
+        cp "$folder/step.log" "$folder/timeline.$daemon"
+    done
     quietly "$bench/steps" "$folder/effective.json" 200 "$build_dir/auditrun-executor-namespace" \
         --languages "$folder/languages.d"
     cp "$folder/step.log" "$folder/steps"
@@ -151,9 +160,6 @@ steps_once() {
 
 ledger_prepare() {
     need_daemon sqlite
-    # A journal in memory, where a sync costs nothing.
-    mkdir "$folder/unsynced" "$folder/unsynced/journal"
-    mount -t tmpfs -o size=64m tmpfs "$folder/unsynced/journal"
     need_daemon unsynced
     need_daemon postgres
     [[ -n $cluster ]] || return 0
@@ -164,9 +170,8 @@ ledger_prepare() {
     [[ $older == 0 ]] || quietly psql -q -v ON_ERROR_STOP=1 -v rows="$older" -d older -f "$source_dir/tests/bench/older.sql"
 }
 
-ledger_round() {
-    audited synced sqlite true.json 1 100
-    audited unsynced unsynced true.json 1 100
+ledger_round() { # ROUND
+    in_turn "$1" 'audited synced sqlite true.json 1 100' 'audited unsynced unsynced true.json 1 100'
     # The ledger's figures come from few rounds: each takes seconds.
     (($1 % 2 == 1)) || return 0
     loop_of_sqlite sqlite100

@@ -1,4 +1,4 @@
-# The tables of the bench, from its samples: `NAME P50 P99 RATE CPU` a line, `@TABLE US NAME` for the
+# The tables of the bench, from its samples: `NAME P50 P99 RATE CPU FAULTS` a line, `@TABLE US NAME` for the
 # breakdown. A figure is the median over the rounds. With markdown=1 as docs/performance.md has them.
 
 function median(name, column,    n, i, k, sorted, swap) {
@@ -116,13 +116,13 @@ function launch(title, name,    one, ratio) {
     if (!count[one]) { return }
     ratio = count["floor.1"] ? sprintf("%.2f", median(one, 2) / median("floor.1", 2)) : ""
     row(title "\t" cell(one, 2) "\t" cell(one, 3) "\t" sprintf("%.2f", median(one, 3) / median(one, 2)) "\t" ratio \
-        "\t" cell(one, 4) "\t" cell(name ".2", 4) "\t" cell(name ".8", 4) "\t" cell(one, 5) "\t" cell(name ".8", 5))
+        "\t" cell(one, 4) "\t" cell(name ".2", 4) "\t" cell(name ".8", 4) "\t" cell(one, 5) "\t" cell(name ".8", 5) "\t" cell(one, 6))
 }
 
 function launches() {
     if (!count["floor.1"]) { return }
-    heading("Launches of a program that does nothing", "case\tp50 us\tp99 us\tp99/p50\tx slot floor\tper second, 1 in flight\t2\t8\tprocessor us, 1 in flight\t8", \
-        "-34 10 10 8 12 10 8 8 12 8")
+    heading("Launches of a program that does nothing", "case\tp50 us\tp99 us\tp99/p50\tx slot floor\tper second, 1 in flight\t2\t8\tprocessor us, 1 in flight\t8\tpage faults", \
+        "-34 8 8 8 12 23 8 8 25 8 12")
     launch("slot floor", "floor")
     launch("audited run, SQLite", "audited")
     launch("audited run, PostgreSQL", "postgres")
@@ -176,7 +176,7 @@ function breakdown(table, title,    i) {
     sub(/^[^ ]+ [^ ]+ /, "", text[table, n])
     next
 }
-{ n = ++count[$1]; for (i = 2; i <= 5; i++) { value[$1, n, i] = $i } }
+{ n = ++count[$1]; for (i = 2; i <= 6; i++) { value[$1, n, i] = $i } }
 END {
     targets()
     launches()
@@ -184,5 +184,6 @@ END {
     memory()
     breakdown("timeline.sqlite", "An audited run, recorded to SQLite, one client")
     breakdown("timeline.postgres", "The same, recorded to PostgreSQL")
+    breakdown("timeline.unsynced", "The same, SQLite, with a journal whose syncs cost nothing")
     breakdown("steps", "Within the sandbox, as its executor tells it")
 }
