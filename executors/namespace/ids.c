@@ -217,13 +217,6 @@ int ids_take(struct ids *ids, struct failure *failure)
     return result < 0 ? step_fail(failure, STEP_ID_MAP, -result) : 0;
 }
 
-int ids_enter(bool root, uid_t own_id, struct failure *failure)
-{
-    struct ids ids = {.own = root, .uid = root ? own_id : geteuid()};
-    ids.gid = root ? own_id : getegid();
-    return ids_take(&ids, failure);
-}
-
 int ids_become(bool own)
 {
     if (own && setgroups(0, NULL) < 0)

@@ -34,9 +34,6 @@ int ids_choose(const struct idrange *range, uint32_t number, struct ids *ids,
  * in the new namespace and none outside. 0, or negative with *failure set. */
 int ids_take(struct ids *ids, struct failure *failure) AR_MUST_CHECK;
 
-/* The same for a caller that does no more than to tell root from others. */
-int ids_enter(bool root, uid_t own_id, struct failure *failure) AR_MUST_CHECK;
-
 /* Becomes IDS_INSIDE, with ids of its own also without any other group. The kernel lets nobody look
  * into the process from then on, /proc/self included. 0 or -errno. */
 int ids_become(bool own) AR_MUST_CHECK;
