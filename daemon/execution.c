@@ -42,6 +42,7 @@ struct execution {
     bool handed_over;
     bool over; /* reported or gone */
     struct descriptors descriptors;
+    size_t spec_bytes; /* 0: the descriptors are not open yet */
     struct event *readable[2];
     int64_t output_bytes;
     int64_t started_us; /* monotonic */
@@ -160,16 +161,23 @@ static int watch_output(struct execution *execution)
     return 0;
 }
 
+static int open_descriptors(struct execution *execution)
+{
+    const struct run *run = execution->run;
+    if (execution->spec_bytes > 0)
+        return 0; /* prepared */
+    return descriptors_open(&execution->descriptors, run->id, run->request, &execution->spec_bytes);
+}
+
 static int hand_over(struct execution *execution)
 {
     struct run *run = execution->run;
-    size_t spec_bytes;
-    int rc = descriptors_open(&execution->descriptors, run->id, run->request, &spec_bytes);
+    int rc = open_descriptors(execution);
     if (rc == 0)
         rc = watch_output(execution);
     if (rc == 0)
         rc = provider_run(executor_slot_provider(execution->slot), &run->request->grant.limits,
-                          spec_bytes, execution->descriptors.provider);
+                          execution->spec_bytes, execution->descriptors.provider);
     descriptors_close_provider(&execution->descriptors);
     execution->handed_over = true;
     run->started_us = clock_wall_us();
@@ -408,20 +416,42 @@ static void start(struct execution *execution)
     }
 }
 
-void execution_stage(struct run *run, run_done_fn *done)
+static struct execution *make(struct run *run)
 {
     struct execution *execution = calloc(1, sizeof *execution);
-    if (execution) {
-        *execution = (struct execution){.run = run, .done = done};
-        descriptors_init(&execution->descriptors);
-    }
-    if (!execution || make_deadlines(execution) < 0) {
-        if (execution)
-            execution_free(execution);
+    if (!execution)
+        return NULL;
+    execution->run = run;
+    descriptors_init(&execution->descriptors);
+    if (make_deadlines(execution) == 0)
+        return execution;
+    execution_free(execution);
+    return NULL;
+}
+
+void execution_prepare(struct run *run)
+{
+    run->execution = make(run);
+    if (!run->execution || open_descriptors(run->execution) == 0)
+        return;
+    execution_free(AR_TAKE(run->execution)); /* tried again, and told, when it is needed */
+}
+
+void execution_discard(struct run *run)
+{
+    if (run->execution)
+        execution_free(AR_TAKE(run->execution));
+}
+
+void execution_stage(struct run *run, run_done_fn *done)
+{
+    if (!run->execution)
+        run->execution = make(run);
+    if (!run->execution) {
         run->failure = REASON_SPAWN_FAILED;
         done(run);
         return;
     }
-    run->execution = execution;
-    start(execution);
+    run->execution->done = done;
+    start(run->execution);
 }

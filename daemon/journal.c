@@ -208,8 +208,8 @@ static bool give(struct journal *journal, const struct journal_note *note, char 
     job->note.length = text ? strlen(text) : 0;
     pthread_mutex_lock(&journal->mutex);
     TAILQ_INSERT_TAIL(&journal->todo, job, link);
-    pthread_cond_signal(&journal->wake);
     pthread_mutex_unlock(&journal->mutex);
+    pthread_cond_signal(&journal->wake); /* who wakes up does not meet the mutex */
     return true;
 }
 
@@ -287,8 +287,7 @@ void journal_note_head(struct journal *journal, int64_t seq, const char *hash)
     memcpy(journal->head.writer, journal->writer, sizeof journal->head.writer);
     memcpy(journal->head.hash, hash, sizeof journal->head.hash);
     journal->head.seq = seq;
-    pthread_cond_signal(&journal->wake);
-    pthread_mutex_unlock(&journal->mutex);
+    pthread_mutex_unlock(&journal->mutex); /* it goes with what is settled next, or at the end */
 }
 
 const char *journal_writer(const struct journal *journal)

@@ -29,12 +29,13 @@
 static const struct stage {
     const char *word; /* of the state in which the run is handed over */
     void (*start)(struct run *run, run_done_fn *done);
-    void (*poke)(struct run *run); /* the stop flag was set while the stage has the run */
-    bool skipped;                  /* when the run has ended */
+    void (*poke)(struct run *run);      /* the stop flag was set while the stage has the run */
+    bool skipped;                       /* when the run has ended */
+    void (*meanwhile)(struct run *run); /* what can be done while the stage waits for the disk */
 } stages[] = {
     [RUN_RECEIVED] = {"received", admission_stage, NULL, true},
     [RUN_ADMITTED] = {"admitted", queue_stage, queue_poke, true},
-    [RUN_QUEUED] = {"queued", journal_stage, NULL, true},
+    [RUN_QUEUED] = {"queued", journal_stage, NULL, true, execution_prepare},
     [RUN_NOTED] = {"noted", claim_stage, claim_poke, true},
     [RUN_RUNNING] = {"running", execution_stage, execution_poke, true},
     [RUN_ENDED] = {"ended", verdict_stage, NULL, false},
@@ -52,6 +53,7 @@ const char *run_state_word(enum run_state state)
 
 static void run_free(struct run *run)
 {
+    execution_discard(run);
     /* The request knows how many outputs there are. */
     spec_outputs_free(run->outputs, run->outputs ? run->request->outputs.count : 0);
     request_free(run->request);
@@ -171,6 +173,8 @@ static void run_move(struct run *run, enum run_state to)
     }
     run->at_stage = true;
     stages[to].start(run, run_done);
+    if (stages[to].meanwhile && run->at_stage && run->state == to)
+        stages[to].meanwhile(run);
 }
 
 static void run_done(struct run *run)

@@ -176,8 +176,8 @@ static void give(struct sqlite_sink *sink, int which, struct operation *operatio
     operation->place = job;
     (void)pthread_mutex_lock(&shared->lock);
     TAILQ_INSERT_TAIL(&line->waiting, job, link);
-    (void)pthread_cond_signal(&line->more);
     (void)pthread_mutex_unlock(&shared->lock);
+    (void)pthread_cond_signal(&line->more);
 }
 
 static void job_finish(struct job *job)

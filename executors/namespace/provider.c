@@ -52,7 +52,22 @@ static int take_run(void *context, struct order *order, struct failure *failure)
     return order_make(order, provider->slot, provider->languages, spec, failure);
 }
 
-/* One sandbox, from its start to the report of its run. SERVE_EVENT, SERVE_GONE or negative. */
+/* What a sandbox is, once its run is over and nothing of it is left. */
+enum ending { ENDED, ENDED_WITH_SLOT };
+
+static int report_run(struct provider *provider, const struct report *report)
+{
+    struct slot *slot = provider->slot;
+    int swept = slot_sweep_sockets(slot);
+    board_mark(&slot->board, MARK_CHECKED);
+    int result = swept < 0 ? swept : serve_report(&provider->serve, report);
+    if (slot->timed)
+        board_tell(&slot->board);
+    return result < 0 ? result : swept;
+}
+
+/* One sandbox, from its start to the report of its run. ENDED, ENDED_WITH_SLOT (also when the daemon
+ * wants us to go), or negative. */
 static int do_run(struct provider *provider)
 {
     const struct inside_source source = {.take = take_run, .context = provider};
@@ -71,26 +86,23 @@ static int do_run(struct provider *provider)
     result = sandbox_finish(&sandbox, &report, &failure);
     if (failure.step != STEP_NONE)
         step_tell(&failure);
-    if (event != SERVE_EVENT || result < 0)
-        return event != SERVE_EVENT ? event : result;
-    return result > 0 ? SERVE_GONE : serve_report(&provider->serve, &report);
+    if (result < 0 || event < 0)
+        return event < 0 ? event : result;
+    if (result == 0 && event == SERVE_GONE) /* stopped: swept as far as there is time */
+        result = slot_sweep_sockets(provider->slot);
+    if (result != 0 || event != SERVE_EVENT)
+        return ENDED_WITH_SLOT;
+    result = report_run(provider, &report);
+    return result > 0 ? ENDED_WITH_SLOT : result;
 }
 
 static int serve_runs(struct provider *provider)
 {
-    struct slot *slot = provider->slot;
     for (;;) {
         int result = do_run(provider);
-        if (result != SERVE_EVENT)
-            return result;
-        bool clean = slot_network_is_clean(slot);
-        board_mark(&slot->board, MARK_CHECKED);
-        if (slot->timed)
-            board_tell(&slot->board);
-        if (!clean)
-            return SERVE_GONE;
-        result = serve_await_clear(&provider->serve);
-        if (result != SERVE_EVENT)
+        if (result == ENDED)
+            result = serve_await_clear(&provider->serve);
+        if (result != 0)
             return result;
     }
 }

@@ -7,7 +7,7 @@
  *
  * The network namespace is the slot's and not the run's: a new one costs more than all the others
  * together. It has no interface that is up and nobody who may change that, so that all a run could
- * leave in it are sockets; slot_network_is_clean() looks for those.
+ * leave in it are sockets; slot_sweep_sockets() looks for those.
  */
 #include "executors/namespace/slot.h"
 
@@ -18,14 +18,17 @@
 #include "executors/namespace/walls.h"
 
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -33,6 +36,8 @@
 #define CODE_STACK_BYTES  ((size_t)65536)
 #define GUARD_BYTES       ((size_t)4096)
 #define HOST_NAME         "sandbox"
+#define SWEEP_TRIES       1000
+#define SWEEP_PAUSE_MS    2
 /* When the host runs out of memory, code goes before anything else; so does its launcher. */
 #define OOM_SCORE "800"
 
@@ -90,6 +95,13 @@ static int offer_ourselves(void)
     return fd < 0 || write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0 ? -errno : 0;
 }
 
+/* Our parent's session keyring is not for us. A kernel without keyrings, or one that lets nobody use
+ * them here, has none to inherit. */
+static void leave_keyring(void)
+{
+    (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+}
+
 /* An inherited software counter: it counts for this process and for everything that it starts,
  * reaped or not. A kernel that refuses it leaves us without: cpu_ms is then not offered. It slows
  * down each start of a process, and is not needed where the host counts. */
@@ -124,12 +136,35 @@ static int enter_namespaces(struct slot *slot)
     return slot->sockets < 0 ? -errno : 0;
 }
 
-bool slot_network_is_clean(const struct slot *slot)
+static bool has_sockets(const struct slot *slot)
 {
     char text[256];
     ssize_t length = pread(slot->sockets, text, sizeof(text), 0);
     const char *end = length > 0 ? memchr(text, '\n', (size_t)length) : NULL;
-    return end && end + 1 == text + length; /* the heading, and nothing below it */
+    return !end || end + 1 != text + length; /* something below the heading */
+}
+
+/* The kernel looks for sockets that nobody holds when one is closed (unix_gc()). */
+static void make_kernel_look(void)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return;
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+int slot_sweep_sockets(const struct slot *slot)
+{
+    if (!has_sockets(slot))
+        return 0;
+    for (int i = 0; i < SWEEP_TRIES; i++) {
+        make_kernel_look();
+        (void)poll(NULL, 0, SWEEP_PAUSE_MS);
+        if (!has_sockets(slot))
+            return 1;
+    }
+    return -ETIME;
 }
 
 /* Sandboxes see a machine that was started when their slot was. A kernel without time namespaces
@@ -189,6 +224,7 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     (void)reset_signals();
     if ((result = take_memory(slot)) < 0 || (result = offer_ourselves()) < 0)
         return step_fail(failure, STEP_MEMORY, -result);
+    leave_keyring();
     open_counter(slot);
     slot->landlock = landlock_version();
     struct ids ids = options->ids;

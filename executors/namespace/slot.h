@@ -59,8 +59,10 @@ char *slot_stack_top(const struct slot_stack *stack);
 /* Processor time so far, in microseconds, of the launcher and everything below it. -1: unknown. */
 int64_t slot_processor_us(const struct slot *slot);
 
-/* Is the network namespace as it was made? A socket that outlives its run (in flight in another one)
- * would be seen by the next; then the slot has served its last run. */
-bool slot_network_is_clean(const struct slot *slot);
+/* After the end of a run's last process: is anything of it left in the network namespace? Sockets that
+ * were sent over each other belong to nobody, and live, with all descriptors that were sent over them,
+ * until the kernel looks for such. Makes it look, and waits until they are gone. 0: there were none;
+ * 1: there were, and the slot has served its last run; -ETIME: they are still there. */
+int slot_sweep_sockets(const struct slot *slot) AR_MUST_CHECK;
 
 #endif
