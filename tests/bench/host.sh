@@ -4,7 +4,7 @@
 # Read by tests/bench/run, which sets source_dir, build_dir and bench.
 
 folder='' cluster='' pg_bin='' cpu_root='' cpu_file=''
-daemons=() held=()
+daemons=() held=() at_end=()
 
 fail() {
     printf 'bench: %s\n' "$*" >&2
@@ -26,6 +26,7 @@ cleanup() {
         kill -TERM "$pid" 2>/dev/null || continue
         wait "$pid" 2>/dev/null || true
     done
+    ((${#at_end[@]} == 0)) || "${at_end[@]}" >/dev/null 2>&1 || true
     [[ -z $cluster ]] || as_postgres "$pg_bin/pg_ctl" -D "$cluster" -m fast -w stop >/dev/null 2>&1 || true
     if [[ -n $cpu_root ]]; then
         for group in "$cpu_root/auditrun-bench.$$".*; do

@@ -74,7 +74,10 @@ find_peers() {
             skip "$name: ${packages[$name]+./bootstrap deps bench}${packages[$name]-Debian has no package of it}"
             continue
         fi
-        [[ $name != isolate ]] || quietly "${peer_words[0]}" --init
+        if [[ $name == isolate ]]; then
+            quietly "${peer_words[0]}" --init
+            at_end=("${peer_words[0]}" --cleanup)
+        fi
         if "${wrapper[@]}" "$bench/floor" -n 1 -- "${peer_words[@]}" >/dev/null 2>"$folder/step.log"; then
             measured_peers+=("$peer")
         else
