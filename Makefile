@@ -189,7 +189,7 @@ help:
 #: make valgrind-check        the unit tests under valgrind
 #: make lint                  layout, conventions, shellcheck, cppcheck, clang-tidy
 #: make format                lay the sources out
-#: make bench                 measure against the anchors
+#: make bench                 measure against the anchors; BENCH_ARGS: parts, --rounds=N, --markdown
 #: make soak                  faults of any kind under load for SOAK_SECONDS (120); SOAK_SEED=N again
 #: make fuzz                  every fuzzer for FUZZ_SECONDS (30), with clang's libFuzzer
 #: make install               to DESTDIR, below prefix (/usr/local); make uninstall takes it back

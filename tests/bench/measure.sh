@@ -11,11 +11,20 @@ value() { note "$1" "$2" 0 0 0 0; }
 # In front of floor when a peer needs another view of the host.
 wrapper=()
 
-launches() { # NAME LAUNCHES WORKERS WHAT...: floor's options and the command
+launches() { # NAME LAUNCHES WORKERS WHAT...: floor's options and the command; false: it does not work
     local figures
-    figures=$("${wrapper[@]}" "$bench/floor" -n "$2" -c "$3" "${@:4}") || fail "$1 could not be measured"
+    figures=$("${wrapper[@]}" "$bench/floor" -n "$2" -c "$3" "${@:4}") || return
     # shellcheck disable=SC2086 # five figures
     note "$1" $figures
+}
+
+floor() { launches "$@" || fail "$1 could not be measured"; }
+
+# A peer that breaks down is no reason to measure nothing else.
+peer() {
+    launches "$@" && return
+    say "FAILED: $1 could not be measured"
+    incomplete=1
 }
 
 requests() { # NAME DAEMON PARAMS EXPECTED CONNECTIONS (-n REQUESTS | -s SECONDS) [PAUSE_MS]

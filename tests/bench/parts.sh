@@ -5,6 +5,25 @@
 
 slot_floor=(-t "$folder/program")
 
+# Starts a daemon that several parts want, once.
+need_daemon() {
+    [[ ! -e $folder/$1/pid ]] || return 0
+    case $1 in
+    postgres)
+        if [[ -z ${tried_cluster-} ]]; then
+            tried_cluster=1
+            start_cluster || true
+        fi
+        ;;
+    unsynced) # a journal in memory, where a sync costs nothing
+        mkdir "$folder/unsynced" "$folder/unsynced/journal"
+        mount -t tmpfs -o size=64m tmpfs "$folder/unsynced/journal"
+        start_daemon unsynced "sqlite:$folder/unsynced.db"
+        ;;
+    *) start_daemon "$1" "sqlite:$folder/$1.db" ;;
+    esac
+}
+
 # in_turn ROUND ONE OTHER: both, and in every other round the other first.
 # shellcheck disable=SC2086 # words
 in_turn() {
@@ -27,15 +46,15 @@ launch_prepare() {
 }
 
 launch_round() { # ROUND
-    launches floor.1 200 1 "${slot_floor[@]}" -- /program/true
+    floor floor.1 200 1 "${slot_floor[@]}" -- /program/true
     audited audited.1 sqlite true.json 1 200
     [[ -z $cluster ]] || audited postgres.1 postgres true.json 1 100
-    launches floor-rested 40 1 -p "$pause_ms" "${slot_floor[@]}" -- /program/true
+    floor floor-rested 40 1 -p "$pause_ms" "${slot_floor[@]}" -- /program/true
     audited audited-rested sqlite true.json 1 40 "$pause_ms"
-    launches floor-ahead 40 1 -a -p "$pause_ms" "${slot_floor[@]}" -- /program/true
-    launches floor.2 60 2 "${slot_floor[@]}" -- /program/true
+    floor floor-ahead 40 1 -a -p "$pause_ms" "${slot_floor[@]}" -- /program/true
+    floor floor.2 60 2 "${slot_floor[@]}" -- /program/true
     audited audited.2 sqlite true.json 2 120
-    launches floor.8 25 8 "${slot_floor[@]}" -- /program/true
+    floor floor.8 25 8 "${slot_floor[@]}" -- /program/true
     audited audited.8 sqlite true.json 8 200
     [[ -z $cluster ]] || audited postgres.8 postgres true.json 8 200
     measure_peers "$1"
@@ -54,8 +73,8 @@ python_prepare() {
 python_round() {
     local python=(/usr/bin/python3 -I -c pass)
     [[ -x ${python[0]} ]] || return 0
-    launches python-bare 20 1 -- "${python[@]}"
-    launches python-floor 20 1 "${slot_floor[@]}" -u -- "${python[@]}"
+    floor python-bare 20 1 -- "${python[@]}"
+    floor python-floor 20 1 "${slot_floor[@]}" -u -- "${python[@]}"
     audited python-audited sqlite python.json 1 20
 }
 

@@ -93,10 +93,10 @@ measure_peers() { # ROUND
         read -r name alone each every <<<"$peer"
         (($1 % every == 1 || every == 1)) || continue
         peer_words_of "$name"
-        launches "$name.1" "$alone" 1 -- "${peer_words[@]}"
+        peer "$name.1" "$alone" 1 -- "${peer_words[@]}"
         [[ $name != isolate ]] || continue # a box is for one at a time
-        launches "$name.2" $((each * 2)) 2 -- "${peer_words[@]}"
-        launches "$name.8" "$each" 8 -- "${peer_words[@]}"
+        peer "$name.2" $((each * 2)) 2 -- "${peer_words[@]}"
+        peer "$name.8" "$each" 8 -- "${peer_words[@]}"
     done
     wrapper=()
 }
