@@ -39,7 +39,25 @@ in_turn() {
 # Between requests, in which a sandbox can be built ahead; the floor rests as long, for a fair anchor.
 pause_ms=20
 
+# The anchor is worth nothing without its walls: a shell within looks at them.
+# shellcheck disable=SC2016 # expanded by that shell
+check_floor() {
+    local walls='
+        status() { grep -q "^$1:[[:space:]]*$2\$" /proc/self/status; }
+        status Seccomp_filters 2 && status NoNewPrivs 1 && status CapBnd 0000000000000000 &&
+            status CapEff 0000000000000000 || exit 1
+        ! touch /x && ! touch /usr/x && ! touch /program/x && touch /tmp/x && ! chmod 4755 /tmp/x || exit 2
+        ! test -e /etc && ! test -e /proc/kcore && ! test -e /sys || exit 3
+        ! unshare -U true && ! mount -t tmpfs x /tmp || exit 4
+        test "$$" = 1 && test "$(wc -l </proc/self/uid_map)" = 1 && ! grep -q " 4294967295" /proc/self/uid_map || exit 5
+        ! grep -v ":/\$" /proc/self/cgroup | grep -E ":(memory|pids)?:" || exit 6
+        test "$(grep -c : /proc/self/net/dev)" = 1 || exit 7'
+    "$bench/floor" -n 1 "${slot_floor[@]}" -u -- /bin/sh -c "$walls" >/dev/null 2>"$folder/step.log" ||
+        fail "the floor lacks a wall: $(tail -n 1 "$folder/step.log")"
+}
+
 launch_prepare() {
+    check_floor
     need_daemon sqlite
     need_daemon postgres
     find_peers
