@@ -157,7 +157,7 @@ say = $(if $(V),,@printf '  %-9s %s\n' $1 $2)
 
 # ---- goals ----------------------------------------------------------------------------------------
 
-.PHONY: all tests help check check-long check-leaks valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
+.PHONY: all tests help check check-long check-leaks check-vm valgrind-check bench soak fuzz fuzz-run lint format install uninstall \
 	clean distclean FORCE $(programs)
 
 all: $(program_paths)
@@ -179,6 +179,7 @@ help:
 #: make check                 build and run every test; the last line counts them
 #: make check-long            the tests that take minutes: kills, failovers, full disks
 #: make check-leaks           10,000 hostile runs (LEAK_RUNS=N), and nothing is left of them
+#: make check-vm              version 2 of control groups, and the unit, in the machine of AUDITRUN_VM
 #: make check T=NAME          one test program (check_NAME), one test case, or PROGRAM:CASE
 #: make SANITIZE=address,undefined [check]      the same, instrumented, in a folder of its own
 #: make CC=clang              another compiler, in a folder of its own
@@ -338,6 +339,10 @@ LEAK_RUNS ?= 10000
 check-leaks: CHECK_TIMEOUT = 7200
 check-leaks: tests
 	@AUDITRUN_LEAK_RUNS='$(LEAK_RUNS)' $(run_checks) $(BUILD)/tests/long/check_leaks
+
+vm_programs := unit/check_cgroup e2e/check_limits tools/fake_provider
+check-vm: $(program_paths) $(addprefix $(BUILD)/tests/,$(vm_programs))
+	@AUDITRUN_BUILD='$(abspath $(BUILD))' AUDITRUN_SOURCE='$(SOURCE)' tests/vm/run $(VM_STEPS)
 
 valgrind-check: $(patsubst %.c,$(BUILD)/%,$(unit_tests))
 	@$(call need,valgrind,valgrind)

@@ -216,13 +216,21 @@ int cgroup_attach(struct cgroup *cgroup, pid_t pid)
 
 /* ---- counters --------------------------------------------------------------------------------- */
 
-static void read_counters(const struct cgroup *cgroup, int64_t out[CGROUP_COUNTERS])
+/* Each one costs a call for every run: the number of the moment is for killing alone, and a peak that
+ * has just begun anew need not be read. */
+static bool is_needed(const struct cgroup *cgroup, enum cgroup_counter counter, bool beginning)
+{
+    return counter != CGROUP_PROCESSES_NOW &&
+           (counter != CGROUP_MEMORY_PEAK || !beginning || !cgroup->peak_begins_anew);
+}
+
+static void read_counters(const struct cgroup *cgroup, bool beginning, int64_t out[CGROUP_COUNTERS])
 {
     char text[CGROUP_TEXT_BYTES] = "";
     for (enum cgroup_counter i = 0; i < CGROUP_COUNTERS; i++) {
         if (cgroup->version->counters[i].file) { /* not that of the counter before */
-            ssize_t n =
-                cgroup->counter[i] >= 0 ? pread(cgroup->counter[i], text, sizeof text - 1, 0) : -1;
+            bool there = cgroup->counter[i] >= 0 && is_needed(cgroup, i, beginning);
+            ssize_t n = there ? pread(cgroup->counter[i], text, sizeof text - 1, 0) : -1;
             text[n > 0 ? n : 0] = 0;
         }
         out[i] = cgroup_file_number(text, cgroup->version->counters[i].key);
@@ -296,7 +304,7 @@ int cgroup_begin(struct cgroup *cgroup, const struct limits *limits)
         rc = limit_processes(cgroup, granted(limits, LIMIT_PROCESSES, CGROUP_OWN_PROCESSES));
     if (cgroup->peak_begins_anew)
         cgroup->peak_begins_anew = pwrite(cgroup->counter[CGROUP_MEMORY_PEAK], anything, 1, 0) == 1;
-    read_counters(cgroup, cgroup->begin);
+    read_counters(cgroup, true, cgroup->begin);
     return rc;
 }
 
@@ -330,7 +338,7 @@ void cgroup_findings(struct cgroup *cgroup, struct cgroup_findings *out)
         .user_us = -1, .system_us = -1, .memory_peak_bytes = -1, .processes_peak = -1};
     if (!cgroup)
         return;
-    read_counters(cgroup, now);
+    read_counters(cgroup, false, now);
     bool killed = since(cgroup, now, CGROUP_OOM_KILLS) > 0;
     bool hit = since(cgroup, now, CGROUP_MEMORY_HITS) > 0;
     out->memory_exceeded = cgroup->too_small || (killed && hit);
