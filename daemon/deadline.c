@@ -11,6 +11,8 @@
 
 #include <event2/event.h>
 
+#define CLOCK_STEP_MS 4 /* CLOCK_MONOTONIC_COARSE, with 250 ticks a second */
+
 static void deadline_passed(evutil_socket_t fd, short what, void *context)
 {
     struct deadline *deadline = context;
@@ -30,7 +32,9 @@ int deadline_init(struct deadline *deadline, struct event_base *base, deadline_f
 
 void deadline_start(struct deadline *deadline, int64_t ms)
 {
-    struct timeval in = {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+    /* The loop's clock moves in steps, and nothing may come too early. */
+    int64_t later = ms > 0 ? ms + CLOCK_STEP_MS : 0;
+    struct timeval in = {.tv_sec = later / 1000, .tv_usec = (later % 1000) * 1000};
     if (evtimer_add(deadline->event, &in) != 0)
         log_fatal("a timer cannot be started");
 }

@@ -170,13 +170,15 @@ static int next_check(const struct inside *inside)
     return left_ms > MAX_CHECK_MS ? MAX_CHECK_MS : (int)left_ms;
 }
 
-/* Reaps what has ended, orphans too; true when the process itself was among it. */
-static bool reap(const struct inside *inside, pid_t pid, siginfo_t *end)
+/* Reaps what has ended, orphans too; true when the process itself was among it. *more: there may be
+ * others, of which no signal will tell again. */
+static bool reap(const struct inside *inside, pid_t pid, siginfo_t *end, bool *more)
 {
     struct signalfd_siginfo unused;
     siginfo_t info;
 
-    if (read(inside->children, &unused, sizeof(unused)) < 0)
+    *more = false;
+    if (read(inside->children, &unused, sizeof(unused)) < 0 && errno != EAGAIN)
         return false;
     for (int i = 0; i < REAP_AT_ONCE; i++) {
         info.si_pid = 0;
@@ -187,6 +189,7 @@ static bool reap(const struct inside *inside, pid_t pid, siginfo_t *end)
             return true;
         }
     }
+    *more = true;
     return false;
 }
 
@@ -195,14 +198,15 @@ static int await(const struct inside *inside, pid_t pid, siginfo_t *end)
 {
     struct pollfd waits[] = {{.fd = inside->children, .events = POLLIN},
                              {.fd = inside->slot->self, .events = POLLIN}};
+    bool more = false;
     for (;;) {
         int timeout = next_check(inside);
         if (timeout == 0)
             return 1;
-        (void)poll(waits, AR_COUNT(waits), timeout);
+        (void)poll(waits, AR_COUNT(waits), more ? 0 : timeout);
         if (waits[1].revents)
             _exit(1);
-        if (waits[0].revents && reap(inside, pid, end))
+        if ((more || waits[0].revents) && reap(inside, pid, end, &more))
             return next_check(inside) == 0;
     }
 }

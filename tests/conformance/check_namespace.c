@@ -138,6 +138,28 @@ START_TEST(both_folders_are_fresh)
 }
 END_TEST
 
+/* More orphans at once than are reaped at a time: their deaths are one signal. */
+START_TEST(all_orphans_are_reaped)
+{
+    expect("python",
+           "import os\n"
+           "def zombies():\n"
+           "    n = 0\n"
+           "    for d in filter(str.isdigit, os.listdir('/proc')):\n"
+           "        try: n += ') Z' in open(f'/proc/{d}/stat').read()\n"
+           "        except OSError: pass\n"
+           "    return n\n"
+           "if os.fork() == 0:\n"
+           "    for _ in range(300):\n"
+           "        if os.fork() == 0: os._exit(0)\n"
+           "    while zombies() < 300: pass\n"
+           "    os._exit(0)\n"
+           "os.wait()\n"
+           "while zombies() > 0: pass\n",
+           OUTCOME_EXITED, 0, "");
+}
+END_TEST
+
 /* ---- the end of the launcher (C29) ------------------------------------------------------------ */
 
 static void expect_nothing_left(struct executor *executor, struct executor_run *run,
@@ -280,6 +302,7 @@ static Suite *make_suite(void)
         &each_slot_is_somebody_else,
         &programs_can_be_read,
         &both_folders_are_fresh,
+        &all_orphans_are_reaped,
         &sandbox_dies_with_its_launcher,
         &sandbox_dies_with_its_launcher_at_any_time,
         &compiler_is_in_the_sandbox,
