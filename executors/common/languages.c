@@ -164,15 +164,6 @@ char **languages_command(const struct text_list *words, const struct languages_p
     return vector;
 }
 
-char **languages_vector(const struct text_list *words, const char *file, const char *program,
-                        const struct text_list *args)
-{
-    const struct limits none = {0};
-    const struct languages_places places = {
-        .file = file, .program = program, .memory_mb = languages_memory_mb(&none)};
-    return languages_command(words, &places, args);
-}
-
 /* ---- environment ------------------------------------------------------------------------------ */
 
 /* Puts an owned NAME=VALUE (NULL: out of memory) behind the others, or in the place of one with this

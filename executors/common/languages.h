@@ -64,10 +64,6 @@ int64_t languages_memory_mb(const struct limits *limits);
  * memory. */
 char **languages_command(const struct text_list *words, const struct languages_places *places,
                          const struct text_list *args) AR_MUST_CHECK;
-/* The same without a grant: the memory is the machine's. */
-char **languages_vector(const struct text_list *words, const char *file, const char *program,
-                        const struct text_list *args) AR_MUST_CHECK;
-
 /* An environment, ended by NULL: base (NAME=VALUE, ended by NULL), over it the language's own
  * variables with their placeholders replaced, over both those of the request (spec; NULL for a
  * compiler). A name is there once. Owned and freed like a command; NULL: out of memory. */

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #define NAME              "namespace"
-#define ALL_MS            9000 /* the contract gives ten seconds */
+#define ALL_MS            8500 /* the contract gives ten seconds, also on a busy machine */
 #define ONE_MS            4000
 #define MAX_OPEN_FILES    65536
 #define MAX_PROCESSES     4096

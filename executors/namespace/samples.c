@@ -23,7 +23,7 @@
 #include <time.h>
 
 #define HELPERS  6    /* as many as there are languages with a compiler: these take all the time */
-#define ONE_MS   8000 /* for one language */
+#define ONE_MS   7500 /* for one language */
 #define GRACE_MS 200  /* for a helper to end by itself when the time is over */
 
 struct result {

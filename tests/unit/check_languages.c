@@ -165,8 +165,9 @@ END_TEST
 /* What we ship must be readable, and every language complete. */
 START_TEST(shipped_languages_are_good)
 {
-    static const char *const names[] = {"bash", "c",   "c++",    "javascript", "lua",
-                                        "perl", "php", "python", "ruby"};
+    static const char *const names[] = {"bash",       "c",    "c++",       "go",  "java",
+                                        "javascript", "lua",  "perl",      "php", "python",
+                                        "ruby",       "rust", "typescript"};
     const char *top = getenv("AUDITRUN_SOURCE");
     char directory[4096];
     struct languages languages;
