@@ -460,7 +460,7 @@ static bool add_own(const char *build, const char *source, const char *example)
     (void)snprintf(page, sizeof(page), "%s/docs/executors.md", source);
     add_word(&programs[0], build, "/auditrun-executor-namespace");
     add_word(&programs[0], "", "--languages");
-    add_word(&programs[0], source, "/etc/languages.d");
+    add_word(&programs[0], source, "/tests/languages.d");
     add_word(&programs[1], build, "/auditrun-executor-once");
     add_word(&programs[1], "", "/usr/bin/python3");
     add_word(&programs[1], "", example);

@@ -73,7 +73,7 @@ checkpoint_key = $folder/checkpoint.key
 directory = $folder/journal
 [executor namespace]
 program = $AUDITRUN_BUILD/auditrun-executor-namespace
-args = --languages $AUDITRUN_SOURCE/etc/languages.d
+args = --languages $AUDITRUN_SOURCE/tests/languages.d
 slots = 2
 [client local]
 uid = $(id -u)

@@ -181,7 +181,7 @@ url = sqlite:{folder}/ledger.db
 directory = {folder}/journal
 [executor namespace]
 program = {build}/auditrun-executor-namespace
-args = --languages {source}/etc/languages.d
+args = --languages {source}/tests/languages.d
 [client docs]
 uid = {uid}
 companies = acme

@@ -108,7 +108,7 @@ void daemon_configure(struct daemon *daemon, const char *config)
                  "[ledger]\nurl = %s\n"
                  "[journal]\ndirectory = %s\n"
                  "[executor namespace]\nprogram = %s/auditrun-executor-namespace\n"
-                 "args = --languages %s/etc/languages.d\nslots = 2\n"
+                 "args = --languages %s/tests/languages.d\nslots = 2\n"
                  "[client local]\nuid = %ld\ncompanies = *\n",
                  daemon->socket, daemon->ledger, daemon->journal, build, source, (long)getuid());
     ck_assert_int_gt(n, 0);

@@ -1,9 +1,10 @@
 /*
  * daemon.h - the real auditrund for a test, with a folder, a configuration and a ledger of its own.
  *
- * Programs come from $AUDITRUN_BUILD, the languages from $AUDITRUN_SOURCE. Every function ends the
- * test when it cannot do what it says. A keeper process clears away what a test that fails leaves
- * (daemon, its control groups, the folder) and prints the end of the daemon's log.
+ * Programs come from $AUDITRUN_BUILD, the languages (those that are quick to try: tests/languages.d)
+ * from $AUDITRUN_SOURCE. Every function ends the test when it cannot do what it says. A keeper process
+ * clears away what a test that fails leaves (daemon, its control groups, the folder) and prints the end
+ * of the daemon's log.
  *
  * daemon_free() holds the daemon to what it promises: that nothing of it is left.
  */
