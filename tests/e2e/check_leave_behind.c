@@ -25,7 +25,7 @@ static const struct {
 } programs[] = {
     {"files", false},     {"sysv", false},   {"posix", false},     {"abstract", false},
     {"in_flight", false}, {"keyring", true}, {"timers", false},    {"attributes", false},
-    {"notify", false},    {"names", true},   {"processes", false}, {"network", false},
+    {"notify", true},     {"names", true},   {"processes", false}, {"network", true},
     {"locks", false},
 };
 

@@ -177,15 +177,25 @@ static bool holds(const struct bytes *bytes, const char *text)
     return bytes->data && memmem(bytes->data, bytes->length, text, strlen(text));
 }
 
+static bool may_end_as(const struct hostile_program *program, const char *wanted)
+{
+    const json_t *allowed = json_object_get(program->entry, "status"), *status;
+    bool right = !allowed && strcmp(wanted, "succeeded") == 0;
+    size_t i;
+    json_array_foreach((json_t *)(uintptr_t)allowed, i, status)
+        right = right || strcmp(json_string_value(status), wanted) == 0;
+    return right;
+}
+
+bool hostile_was_too_slow(const struct hostile_program *program, const json_t *result)
+{
+    return strcmp(word(result, "status"), "timed_out") == 0 && !may_end_as(program, "timed_out");
+}
+
 static void judge_status(const struct hostile_program *program, const json_t *result,
                          struct text_list *wrong)
 {
-    const json_t *allowed = json_object_get(program->entry, "status"), *status;
-    bool right = !allowed && strcmp(word(result, "status"), "succeeded") == 0;
-    size_t i;
-    json_array_foreach((json_t *)(uintptr_t)allowed, i, status)
-        right = right || strcmp(json_string_value(status), word(result, "status")) == 0;
-    if (right)
+    if (may_end_as(program, word(result, "status")))
         return;
     struct bytes err = output_of(result, "stderr");
     hostile_tell(wrong, "%s: ended as %s, %s; its stderr: %.*s", program->file,

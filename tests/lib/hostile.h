@@ -35,6 +35,10 @@ json_t *hostile_params(const struct hostile *hostile, const struct hostile_progr
 void hostile_judge(const struct hostile_program *program, const json_t *result, int64_t took_ms,
                    struct text_list *wrong);
 
+/* Was it ended by the clock, although it had to end by itself? On a machine that is busy with other
+ * things that says nothing about the sandbox. */
+bool hostile_was_too_slow(const struct hostile_program *program, const json_t *result);
+
 /* Adds a line to a list; ends the test when memory is short. */
 void hostile_tell(struct text_list *lines, const char *text, ...) AR_PRINTF(2, 3);
 /* Ends the test, with all lines, when there are any; else frees the list. */

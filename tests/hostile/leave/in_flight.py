@@ -8,10 +8,11 @@ def leave():
     waiting.bind("\0left-datagrams")
     kept = [listening, waiting]
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-        port = socket.socket(socket.AF_INET, kind)
-        word(lambda: port.bind(("0.0.0.0", 4000)))
-        word(lambda: kind == socket.SOCK_STREAM and port.listen())
-        kept.append(port)
+        try:
+            kept.append(socket.socket(socket.AF_INET, kind))
+            kept[-1].bind(("0.0.0.0", 4000))
+        except OSError:
+            pass
     for _ in range(20):
         keep_in_flight([one.fileno() for one in kept])
     for one in kept:

@@ -33,8 +33,7 @@ KEPT = []
 
 
 def look():
-    with socket.socket() as one:
-        flags = word(lambda: fcntl.ioctl(one.fileno(), 0x8913, struct.pack("16sH22x", b"lo", 0)))
+    flags = word(lambda: fcntl.ioctl(socket.socket(), 0x8913, struct.pack("16sH22x", b"lo", 0)))
     seen = [word(lambda: bind(family, kind, address) and "bound") for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::"))
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
     seen += [flags, word(socket.if_nameindex)]
