@@ -160,7 +160,9 @@ static int run_verb(const struct settings *settings, char **arguments)
         return refuse("there is no such verb");
     if (arguments[1])
         return refuse("a verb takes no arguments");
-    return serve_or_probe(settings, arguments[0]);
+    int status = serve_or_probe(settings, arguments[0]);
+    /* Without the handlers of exit(): what instrumentation does there our own walls do not allow. */
+    _exit(fflush(stdout) != 0 ? 1 : status);
 }
 
 /* 0, or the exit status of a command line that is wrong or has been answered. */
