@@ -20,15 +20,18 @@ static const struct {
 } by_extension[] = {
     {"py", "python"}, {"js", "javascript"}, {"mjs", "javascript"}, {"cjs", "javascript"},
     {"sh", "bash"},   {"bash", "bash"},     {"pl", "perl"},        {"lua", "lua"},
-    {"rb", "ruby"},   {"c", "c"},
+    {"rb", "ruby"},   {"php", "php"},       {"ts", "typescript"},  {"c", "c"},
+    {"cpp", "c++"},   {"cc", "c++"},        {"cxx", "c++"},        {"go", "go"},
+    {"rs", "rust"},   {"java", "java"},
 };
 
 /* A version may follow the name: python3, lua5.4. */
 static const struct {
     const char *interpreter, *language;
 } by_interpreter[] = {
-    {"python", "python"}, {"nodejs", "javascript"}, {"node", "javascript"}, {"bash", "bash"},
-    {"sh", "bash"},       {"perl", "perl"},         {"lua", "lua"},         {"ruby", "ruby"},
+    {"python", "python"}, {"nodejs", "javascript"}, {"node", "javascript"},
+    {"bash", "bash"},     {"sh", "bash"},           {"perl", "perl"},
+    {"lua", "lua"},       {"ruby", "ruby"},         {"php", "php"},
 };
 
 /* Makes room for CHUNK_BYTES more and the NUL. */
