@@ -39,17 +39,32 @@ static void read_below(const char *path, const char *name, char text[CGROUP_TEXT
         cgroup_file_read(AT_FDCWD, file, text);
 }
 
-/* Hands the controllers that a group has down to its children: how many of them they have then. */
-static size_t hand_down(const char *path)
+/* How many of the wanted controllers does a list in a group's folder have? */
+static size_t count_wanted(const char *path, const char *name)
 {
-    char enabled[CGROUP_TEXT_BYTES];
+    char list[CGROUP_TEXT_BYTES];
     size_t count = 0;
+    read_below(path, name, list);
     for (size_t i = 0; i < AR_COUNT(wanted); i++)
-        (void)write_below(path, "cgroup.subtree_control", wanted[i].enable);
-    read_below(path, "cgroup.subtree_control", enabled);
-    for (size_t i = 0; i < AR_COUNT(wanted); i++)
-        count += cgroup_file_has_item(enabled, wanted[i].name);
+        count += cgroup_file_has_item(list, wanted[i].name);
     return count;
+}
+
+static bool hands_all_down(const char *path)
+{
+    return count_wanted(path, "cgroup.subtree_control") == count_wanted(path, "cgroup.controllers");
+}
+
+/* Hands the controllers that a group has down to its children, as far as can be. One that cannot be is
+ * the end of it: pids alone would go down over processes of the group, and spoil it for the rest. */
+static void hand_down(const char *path)
+{
+    char available[CGROUP_TEXT_BYTES];
+    read_below(path, "cgroup.controllers", available);
+    for (size_t i = 0; i < AR_COUNT(wanted); i++)
+        if (cgroup_file_has_item(available, wanted[i].name) &&
+            write_below(path, "cgroup.subtree_control", wanted[i].enable) < 0)
+            return;
 }
 
 static int enter(const char *path)
@@ -100,33 +115,36 @@ static bool find_base(struct cgroup_tree *tree)
     return true;
 }
 
-/* How many of the controllers does the group have itself? */
-static size_t count_available(const char *path)
+/* The topmost group of all is the only one that may have processes beside groups. */
+static bool is_topmost(const char *path)
 {
-    char available[CGROUP_TEXT_BYTES];
-    size_t count = 0;
-    read_below(path, "cgroup.controllers", available);
-    for (size_t i = 0; i < AR_COUNT(wanted); i++)
-        count += cgroup_file_has_item(available, wanted[i].name);
-    return count;
+    char file[CGROUP_PATH_BYTES];
+    return cgroup_file_join(file, path, "cgroup.type") && access(file, F_OK) != 0;
 }
 
-/* With them handed down as far as can be; the topmost group of all may have processes, too. */
-static bool prepare_base(struct cgroup_tree *tree)
+/* What the unit is promised is the daemon's first of all. */
+static void claim_memory(const struct cgroup_tree *tree)
 {
     char supervisor[CGROUP_PATH_BYTES], bytes[24];
-    size_t available = count_available(tree->base);
-    if (available == 0)
-        return false;
-    if (hand_down(tree->base) < available && (tree->moved || !enter_supervisor(tree)))
-        return false;
-    if (hand_down(tree->base) == 0) {
-        leave_supervisor(tree);
-        return false;
-    }
     (void)snprintf(bytes, sizeof bytes, "%d", SUPERVISOR_BYTES);
     if (tree->moved && cgroup_file_join(supervisor, tree->base, SUPERVISOR))
         (void)write_below(supervisor, "memory.min", bytes);
+}
+
+static bool prepare_base(struct cgroup_tree *tree)
+{
+    if (count_wanted(tree->base, "cgroup.controllers") == 0)
+        return false;
+    if (!hands_all_down(tree->base)) {
+        if (!tree->moved && !is_topmost(tree->base) && !enter_supervisor(tree))
+            return false;
+        hand_down(tree->base);
+    }
+    if (!hands_all_down(tree->base)) { /* others live there, too */
+        leave_supervisor(tree);
+        return false;
+    }
+    claim_memory(tree);
     return true;
 }
 
@@ -143,7 +161,7 @@ static int open_tree(struct cgroup_tree *tree)
         return 1;
     }
     tree->count = 1;
-    (void)hand_down(path);
+    hand_down(path);
     read_below(path, "cgroup.subtree_control", enabled);
     tree->folder[CGROUP_CPU] = tree->folder[CGROUP_FREEZER] = 0; /* they are in every group */
     for (size_t i = 0; i < AR_COUNT(wanted); i++)
