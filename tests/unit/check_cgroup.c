@@ -410,8 +410,9 @@ START_TEST(processor_time_is_counted_for_each_run)
         ck_assert_int_ge(found.user_us, 0);
         ck_assert_int_ge(found.system_us, 0);
         int64_t total_ms = (found.user_us + found.system_us) / 1000;
-        ck_assert_int_ge(total_ms, times_ms[i] - 2);
-        ck_assert_int_le(total_ms, times_ms[i] + 40);
+        /* Some kernels count in ticks. */
+        ck_assert_int_ge(total_ms, times_ms[i] - times_ms[i] / 10 - 4);
+        ck_assert_int_le(total_ms, times_ms[i] + 100);
     }
     cgroup_free(cgroup);
 }
