@@ -7,7 +7,7 @@
 #include "protocol/spec.h"
 
 /* Reads the spec from fd (borrowed), a memfd of exactly bytes bytes that is sealed against writing,
- * growing and shrinking: so it can be mapped, and what was checked cannot change. 0 with *out owned
+ * growing and shrinking: so what was checked cannot change. 0 with *out owned
  * (spec_free()); 1 when it is not such a file or no spec; -ENOMEM or -errno. */
 int spec_file_read(int fd, size_t bytes, struct spec **out) AR_MUST_CHECK;
 

@@ -35,7 +35,7 @@ static enum step become(const struct code *code)
     sigset_t none;
 
     sigemptyset(&none);
-    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+    if (setpgid(0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         return STEP_SPAWN;
     if ((errno = -take_streams(code)) != 0)
         return STEP_DESCRIPTORS;

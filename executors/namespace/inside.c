@@ -53,8 +53,11 @@ static void exit_without_launcher(const struct inside *inside)
         _exit(1);
 }
 
+/* The session is the run's own; making one takes the kernel long, and so it is made ahead. */
 static int set_guard(struct inside *inside)
 {
+    if (setsid() < 0)
+        return -errno;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return -errno;
     exit_without_launcher(inside); /* it may have ended before the call above */
