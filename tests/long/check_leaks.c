@@ -25,7 +25,7 @@
 #define SETTLE_MS   30000
 #define TIMEOUT_S   3600
 #define MAY_GROW_KB 384 /* from then to the end; one leaked run is more than 1 KiB */
-#define NOISE       100  /* objects of the kernel that others on this host make at the same time */
+#define NOISE       100 /* objects of the kernel that others on this host make at the same time */
 #define MAX_CODES   128
 
 /* How a run is disturbed from outside. */
