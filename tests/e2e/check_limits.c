@@ -57,6 +57,13 @@ static int64_t usage_of(const json_t *result, const char *member)
     return json_integer_value(value);
 }
 
+/* In the machine of tests/vm: version 2 before Linux 6.12 keeps one peak of memory for a group's whole
+ * life, so that it is not known for a run that stayed below and whose executor told nothing. */
+static bool keeps_one_peak(void)
+{
+    return getenv("AUDITRUN_TEST_CGROUP") != NULL;
+}
+
 /* Wall, processor time, memory and output of every run that had a sandbox. */
 static void expect_usage(const json_t *result)
 {
@@ -64,7 +71,8 @@ static void expect_usage(const json_t *result)
     ck_assert_int_ge(usage_of(result, "user_us"), 0);
     ck_assert_int_ge(usage_of(result, "system_us"), 0);
     ck_assert_int_gt(usage_of(result, "user_us") + usage_of(result, "system_us"), 0);
-    ck_assert_int_gt(usage_of(result, "memory_peak_bytes"), 0);
+    if (!keeps_one_peak() || json_object_get(json_object_get(result, "usage"), "memory_peak_bytes"))
+        ck_assert_int_gt(usage_of(result, "memory_peak_bytes"), 0);
     ck_assert_int_ge(usage_of(result, "output_bytes"), 0);
 }
 
