@@ -64,20 +64,23 @@ static void add(struct hostile *hostile, const char *category, const json_t *ent
         .entry = entry};
 }
 
+static void add_all(struct hostile *hostile, const char *category, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add(hostile, category, json_array_get(list, i));
+}
+
 struct hostile *hostile_load(void)
 {
     json_error_t error;
-    const char *category;
-    json_t *list, *entry;
-    size_t i;
     struct hostile *hostile = calloc(1, sizeof(*hostile));
     AR_AUTO_FREE char *text = read_source("programs.json");
     ck_assert_ptr_nonnull(hostile);
     hostile->root = json_loads(text, 0, &error);
     ck_assert_msg(hostile->root != NULL, "programs.json:%d: %s", error.line, error.text);
-    json_object_foreach(json_object_get(hostile->root, "categories"), category, list)
-        json_array_foreach(list, i, entry)
-            add(hostile, category, entry);
+    json_t *categories = json_object_get(hostile->root, "categories");
+    for (void *at = json_object_iter(categories); at; at = json_object_iter_next(categories, at))
+        add_all(hostile, json_object_iter_key(at), json_object_iter_value(at));
     ck_assert_uint_gt(hostile->count, 0);
     return hostile;
 }
