@@ -13,7 +13,6 @@
 #include "executors/namespace/sandbox.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -114,21 +113,11 @@ static int take_trial(void *context, struct order *order, struct failure *failur
 static int try(struct trial *trial, struct report *report, struct failure *failure)
 {
     const struct inside_source source = {.take = take_trial, .context = trial};
-    struct sandbox sandbox;
     int64_t left_ms = trial->probe->deadline_ms - now_ms();
     if (left_ms <= 0)
         return 1;
-    int result = sandbox_start(&sandbox, &trial->probe->slot, &source, failure);
-    if (result < 0)
-        return result;
-    struct pollfd end = {.fd = sandbox.pidfd, .events = POLLIN};
-    bool late = poll(&end, 1, left_ms < ONE_MS ? (int)left_ms : ONE_MS) == 0;
-    if (late)
-        sandbox_kill(&sandbox);
-    result = sandbox_finish(&sandbox, report, failure);
-    if (late || result < 0)
-        return late ? 1 : result;
-    return failure->step == STEP_NONE ? 0 : -EIO;
+    return sandbox_try(&trial->probe->slot, &source, left_ms < ONE_MS ? left_ms : ONE_MS, report,
+                       failure);
 }
 
 static int try_attack(struct probe *probe, const char *name, enum limit limit, long granted,

@@ -109,21 +109,10 @@ static int take_sample(void *context, struct order *order, struct failure *failu
 static int try_sample(struct trial *trial, struct report *report, struct failure *failure)
 {
     const struct inside_source source = {.take = take_sample, .context = trial};
-    struct sandbox sandbox;
     int64_t left_ms = trial->samples->deadline_ms - now_ms();
     if (left_ms <= 0)
         return 1;
-    int result = sandbox_start(&sandbox, trial->slot, &source, failure);
-    if (result < 0)
-        return result;
-    struct pollfd end = {.fd = sandbox.pidfd, .events = POLLIN};
-    bool late = poll(&end, 1, left_ms < ONE_MS ? (int)left_ms : ONE_MS) == 0;
-    if (late)
-        sandbox_kill(&sandbox);
-    result = sandbox_finish(&sandbox, report, failure);
-    if (late || result < 0)
-        return late ? 1 : result;
-    return failure->step == STEP_NONE ? 0 : -EIO;
+    return sandbox_try(trial->slot, &source, left_ms < ONE_MS ? left_ms : ONE_MS, report, failure);
 }
 
 static enum language_problem judge(int result, const struct report *report,

@@ -10,6 +10,7 @@
 
 #include "executors/namespace/trusted.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -83,4 +84,21 @@ int sandbox_finish(struct sandbox *sandbox, struct report *report, struct failur
     }
     fill_report(board, report, failure);
     return 0;
+}
+
+int sandbox_try(struct slot *slot, const struct inside_source *source, int64_t wait_ms,
+                struct report *report, struct failure *failure)
+{
+    struct sandbox sandbox;
+    int result = sandbox_start(&sandbox, slot, source, failure);
+    if (result < 0)
+        return result;
+    struct pollfd end = {.fd = sandbox.pidfd, .events = POLLIN};
+    bool late = poll(&end, 1, (int)wait_ms) == 0;
+    if (late)
+        sandbox_kill(&sandbox);
+    result = sandbox_finish(&sandbox, report, failure);
+    if (late || result < 0)
+        return late ? 1 : result;
+    return failure->step == STEP_NONE ? 0 : -EIO;
 }

@@ -18,8 +18,8 @@ struct sandbox {
 int sandbox_start(struct sandbox *sandbox, struct slot *slot, const struct inside_source *source,
                   struct failure *failure) AR_MUST_CHECK;
 
-/* Kills everything in it; sandbox_finish() still has to be called. What the process had at hand in our
- * memory may be in pieces: the slot starts no other. */
+/* Kills everything in it; sandbox_finish() still has to be called. If it had no run yet, what the process
+ * had at hand in our memory may be in pieces: the slot starts no other. */
 void sandbox_kill(const struct sandbox *sandbox);
 
 /* Waits for its end and lets it go. 0 with the report filled, and *failure saying what is behind a
@@ -27,5 +27,10 @@ void sandbox_kill(const struct sandbox *sandbox);
  * built. */
 int sandbox_finish(struct sandbox *sandbox, struct report *report,
                    struct failure *failure) AR_MUST_CHECK;
+
+/* All of that for one run that is known, in at most wait_ms. 0 with the report; 1 when it took too long;
+ * negative with *failure set. */
+int sandbox_try(struct slot *slot, const struct inside_source *source, int64_t wait_ms,
+                struct report *report, struct failure *failure) AR_MUST_CHECK;
 
 #endif

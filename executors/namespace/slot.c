@@ -38,8 +38,6 @@
 #define HOST_NAME         "sandbox"
 #define SWEEP_TRIES       1000
 #define SWEEP_PAUSE_MS    2
-/* When the host runs out of memory, code goes before anything else; so does its launcher. */
-#define OOM_SCORE "800"
 
 static int open_self(struct slot *slot)
 {
@@ -87,12 +85,6 @@ static int reset_signals(void)
         if (number != SIGKILL && number != SIGSTOP)
             (void)signal(number, SIG_DFL);
     return 0;
-}
-
-static int offer_ourselves(void)
-{
-    AR_AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return fd < 0 || write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0 ? -errno : 0;
 }
 
 /* Our parent's session keyring is not for us. A kernel without keyrings, or one that lets nobody use
@@ -222,7 +214,7 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
         .timed = options->timed, .self = -1, .counter = -1, .null = -1, .sockets = -1};
     memcpy(slot->host_enforces, options->host_enforces, sizeof(slot->host_enforces));
     (void)reset_signals();
-    if ((result = take_memory(slot)) < 0 || (result = offer_ourselves()) < 0)
+    if ((result = take_memory(slot)) < 0)
         return step_fail(failure, STEP_MEMORY, -result);
     leave_keyring();
     open_counter(slot);

@@ -263,7 +263,7 @@ void hostile_judge(const struct hostile_program *program, const json_t *result, 
 {
     const json_int_t within = number(program->entry, "within_ms", took_ms);
     struct bytes out = output_of(result, "stdout"), err = output_of(result, "stderr");
-    const json_int_t total = (json_int_t)(out.length + err.length);
+    const json_int_t total = (json_int_t)out.length + (json_int_t)err.length;
     judge_status(program, result, wrong);
     judge_escapes(program, &out, wrong);
     judge_prints(program, result, &out, wrong);
