@@ -33,15 +33,15 @@ static const struct stage {
     bool skipped;                       /* when the run has ended */
     void (*meanwhile)(struct run *run); /* what can be done while the stage waits for the disk */
 } stages[] = {
-    [RUN_RECEIVED] = {"received", admission_stage, NULL, true},
-    [RUN_ADMITTED] = {"admitted", queue_stage, queue_poke, true},
+    [RUN_RECEIVED] = {"received", admission_stage, NULL, true, NULL},
+    [RUN_ADMITTED] = {"admitted", queue_stage, queue_poke, true, NULL},
     [RUN_QUEUED] = {"queued", journal_stage, NULL, true, execution_prepare},
-    [RUN_NOTED] = {"noted", claim_stage, claim_poke, true},
-    [RUN_RUNNING] = {"running", execution_stage, execution_poke, true},
-    [RUN_ENDED] = {"ended", verdict_stage, NULL, false},
-    [RUN_DECIDED] = {"decided", ledger_stage, NULL, false},
-    [RUN_RECORDED] = {"recorded", reply_stage, NULL, false},
-    [RUN_ANSWERED] = {"answered", NULL, NULL, false},
+    [RUN_NOTED] = {"noted", claim_stage, claim_poke, true, NULL},
+    [RUN_RUNNING] = {"running", execution_stage, execution_poke, true, NULL},
+    [RUN_ENDED] = {"ended", verdict_stage, NULL, false, NULL},
+    [RUN_DECIDED] = {"decided", ledger_stage, NULL, false, NULL},
+    [RUN_RECORDED] = {"recorded", reply_stage, NULL, false, NULL},
+    [RUN_ANSWERED] = {"answered", NULL, NULL, false, NULL},
 };
 
 static void run_done(struct run *run);
