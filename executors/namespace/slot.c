@@ -32,6 +32,18 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#ifdef __has_feature
+#    if __has_feature(address_sanitizer)
+#        define WITH_ADDRESS_SANITIZER
+#    endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#    define WITH_ADDRESS_SANITIZER
+#endif
+#ifdef WITH_ADDRESS_SANITIZER
+#    include <sanitizer/asan_interface.h>
+#endif
+
 #define FIRST_STACK_BYTES ((size_t)262144)
 #define CODE_STACK_BYTES  ((size_t)65536)
 #define GUARD_BYTES       ((size_t)4096)
@@ -65,8 +77,19 @@ static void free_stack(struct slot_stack *stack)
     *stack = (struct slot_stack){0};
 }
 
+/* Who used the stack before has left it by executing or ending, which the sanitizer is not told. */
+static void forget_frames(const struct slot_stack *stack)
+{
+#ifdef WITH_ADDRESS_SANITIZER
+    __asan_unpoison_memory_region(stack->memory, stack->bytes);
+#else
+    (void)stack;
+#endif
+}
+
 char *slot_stack_top(const struct slot_stack *stack)
 {
+    forget_frames(stack);
     return stack->memory + stack->bytes;
 }
 

@@ -53,7 +53,7 @@ int slot_enter(struct slot *slot, const struct slot_options *options,
 /* Frees what slot_enter() took, also after it failed; the namespaces are for the process's life. */
 void slot_leave(struct slot *slot);
 
-/* The highest address of a stack, where it begins. */
+/* The highest address of a stack, where it begins, for a process that is about to be started. */
 char *slot_stack_top(const struct slot_stack *stack);
 
 /* Processor time so far, in microseconds, of the launcher and everything below it. -1: unknown. */

@@ -74,7 +74,7 @@ static bool record_helper(void)
         return false;
     (void)snprintf(text, sizeof(text),
                    "#!/bin/bash -p\n"
-                   "{ readlink /proc/$$/fd/{0..254} | sort | uniq -c\n"
+                   "{ readlink /proc/$$/fd/{0..254}\n"
                    "tr '\\0' '\\n' </proc/$$/environ; echo \"$2 $3 $4\"; } >>%s/log/helper\n"
                    "exec %s \"$@\"\n",
                    folder, real);
@@ -252,15 +252,15 @@ START_TEST(helper_inherits_nothing)
     ck_assert_ptr_nonnull(file);
     while (fgets(line, sizeof(line), file)) {
         ck_assert_ptr_null(strstr(line, "CANARY"));
-        nulls += strcmp(line, "      3 /dev/null\n") == 0;
+        nulls += strcmp(line, "/dev/null\n") == 0;
         asks += strcmp(line, asked) == 0;
         /* The script and what it writes to are its own. */
         lines += !strstr(line, "newuidmap") && !strstr(line, "log/helper");
     }
     (void)fclose(file);
-    ck_assert_int_eq(nulls, 1);
+    ck_assert_int_eq(nulls, 3);
     ck_assert_int_eq(asks, 1);
-    ck_assert_int_eq(lines, 2);
+    ck_assert_int_eq(lines, 4);
 }
 END_TEST
 

@@ -167,7 +167,8 @@ START_TEST(sandboxes_leave_nothing)
     struct client *client = daemon_connect(daemon);
     struct answers answers = {0};
     fill_slots(client, SLOTS, sandboxed_one);
-    struct watch watch = {daemon, client, open_descriptors(daemon), SLOTS};
+    /* Of each slot the launcher, and the first process of the next sandbox. */
+    struct watch watch = {daemon, client, open_descriptors(daemon), 2 * SLOTS};
     for (json_int_t id = 1; id <= COUNT; id++)
         client_request(client, BASE + id, "run", sandboxed_one());
     while (answers.count < COUNT)
