@@ -240,7 +240,8 @@ int json_check_line(const json_t *value, const char *member, const struct json_p
  * in JSON text only within strings. */
 static void lower_escapes(char *text)
 {
-    for (char *p = strchr(text, '\\'); p; p = strchr(p + 2, '\\')) {
+    const char *end = text + strlen(text);
+    for (char *p = text; (p = memchr(p, '\\', (size_t)(end - p))); p += 2) {
         if (p[1] != 'u')
             continue;
         for (size_t i = 2; i < 6; i++)
