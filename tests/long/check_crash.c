@@ -140,7 +140,13 @@ static void recover(const struct scene *scene, struct store *store, struct daemo
 {
     if (scene->second) {
         daemon_launch_fault(daemon, scene->second);
+        if (scene->ledger_away) { /* nothing is asked of one that is away */
+            daemon_await(daemon);
+            bring_ledger_back(store);
+        }
         daemon_await_fault(daemon);
+        if (scene->ledger_away)
+            take_ledger_away(store);
     }
     daemon_launch(daemon);
     daemon_await(daemon);
