@@ -20,7 +20,6 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <netinet/in.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -46,13 +46,15 @@ static bool make_vectors(struct order *order, const struct language *language)
     const struct limits *limits = &order->spec->grant.limits;
     const struct languages_places places = {
         .file = code_path, .program = PROGRAM_PATH, .memory_mb = languages_memory_mb(limits)};
-    if (language->compile.count > 0)
+    if (language->compile.count > 0) {
         order->compile = languages_command(&language->compile, &places, NULL);
+        order->base_env = languages_environment(language, &places, base_variables, NULL);
+        if (!order->compile || !order->base_env)
+            return false;
+    }
     order->run = languages_command(&language->run, &places, &order->spec->args);
-    order->base_env = languages_environment(language, &places, base_variables, NULL);
     order->env = languages_environment(language, &places, base_variables, order->spec);
-    return (language->compile.count == 0 || order->compile) && order->run && order->base_env &&
-           order->env;
+    return order->run && order->env;
 }
 
 int order_make(struct order *order, const struct slot *slot, const struct languages *languages,

@@ -13,7 +13,7 @@ struct order {
     const char *code_file; /* its name in /code; borrowed from the languages */
     char **compile;        /* argument vectors ended by NULL; compile is NULL without that step */
     char **run;
-    char **base_env; /* of the compiler */
+    char **base_env; /* of the compiler; NULL likewise */
     char **env;      /* of the code */
     int program;     /* instead of run[0], if >= 0: an open executable, borrowed */
     int streams[4];  /* stdin, stdout, stderr, outputs (-1: none); borrowed */

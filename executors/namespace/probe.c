@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #define NAME              "namespace"
 #define ALL_MS            8500 /* the contract gives ten seconds, also on a busy machine */
@@ -45,13 +44,6 @@ struct probe {
     json_t *offered;     /* languages, owned */
     json_t *unavailable; /* likewise */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- one sandbox ------------------------------------------------------------------------------ */
 
@@ -113,7 +105,7 @@ static int take_trial(void *context, struct order *order, struct failure *failur
 static int try(struct trial *trial, struct report *report, struct failure *failure)
 {
     const struct inside_source source = {.take = take_trial, .context = trial};
-    int64_t left_ms = trial->probe->deadline_ms - now_ms();
+    int64_t left_ms = trial->probe->deadline_ms - board_now_us() / 1000;
     if (left_ms <= 0)
         return 1;
     return sandbox_try(&trial->probe->slot, &source, left_ms < ONE_MS ? left_ms : ONE_MS, report,
@@ -227,7 +219,7 @@ static int note_language(struct probe *probe, size_t index)
 
 static int try_languages(struct probe *probe)
 {
-    int result = samples_run(probe->samples, probe->deadline_ms - now_ms());
+    int result = samples_run(probe->samples, probe->deadline_ms - board_now_us() / 1000);
     if (result < 0) {
         (void)fputs("auditrun-executor-namespace: the languages cannot be tried\n", stderr);
         return result;
@@ -294,7 +286,8 @@ static int enter_and_find_out(struct probe *probe, const struct slot_options *op
     if (result < 0)
         step_tell(&failure);
     else {
-        probe->deadline_ms = now_ms() + ALL_MS; /* the slot may have a clock of its own */
+        probe->deadline_ms =
+            board_now_us() / 1000 + ALL_MS; /* the slot may have a clock of its own */
         result = find_out(probe);
     }
     slot_leave(&probe->slot);

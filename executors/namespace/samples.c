@@ -20,7 +20,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define HELPERS  6    /* as many as there are languages with a compiler: these take all the time */
 #define ONE_MS   7500 /* for one language */
@@ -49,13 +48,6 @@ struct samples {
     pid_t helpers[HELPERS];
     size_t helper_count;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void close_end(int *fd)
 {
@@ -109,7 +101,7 @@ static int take_sample(void *context, struct order *order, struct failure *failu
 static int try_sample(struct trial *trial, struct report *report, struct failure *failure)
 {
     const struct inside_source source = {.take = take_sample, .context = trial};
-    int64_t left_ms = trial->samples->deadline_ms - now_ms();
+    int64_t left_ms = trial->samples->deadline_ms - board_now_us() / 1000;
     if (left_ms <= 0)
         return 1;
     return sandbox_try(trial->slot, &source, left_ms < ONE_MS ? left_ms : ONE_MS, report, failure);
@@ -167,7 +159,7 @@ __attribute__((noreturn)) static void help(struct samples *samples, pid_t caller
         _exit(1);
     if (recv(samples->go[0], &left_ms, sizeof(left_ms), 0) != sizeof(left_ms))
         _exit(0); /* the caller does not need us */
-    samples->deadline_ms = now_ms() + left_ms;
+    samples->deadline_ms = board_now_us() / 1000 + left_ms;
     for (;;) {
         size_t next = atomic_fetch_add(&samples->shared->next, 1);
         if (next >= samples->count)

@@ -9,12 +9,10 @@
 static const char *const words[STEP_COUNT] = {
     [STEP_NONE] = "",
     [STEP_MEMORY] = "the memory of the slot",
-    [STEP_COUNTER] = "the counter of processor time",
     [STEP_USER_NAMESPACE] = "the user namespace (are unprivileged user namespaces allowed here?)",
     [STEP_ID_MAP] = "the map of user and group ids",
     [STEP_IDS] = "the user and group id of the sandbox",
     [STEP_OTHER_NAMESPACES] = "the mount and uts namespaces",
-    [STEP_TIME] = "the time namespace",
     [STEP_TEMPLATE] = "the template of the root file system",
     [STEP_HOST_PIECES] = "the read-only pieces of the host",
     [STEP_DEVICES] = "the devices of the sandbox",

@@ -13,12 +13,10 @@ enum step {
     STEP_NONE,
     /* once for a slot */
     STEP_MEMORY,
-    STEP_COUNTER,
     STEP_USER_NAMESPACE,
     STEP_ID_MAP,
     STEP_IDS,
     STEP_OTHER_NAMESPACES,
-    STEP_TIME,
     STEP_TEMPLATE,
     STEP_HOST_PIECES,
     STEP_DEVICES,
