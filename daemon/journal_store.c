@@ -20,6 +20,7 @@
 #define REWRITE_BYTES    (16 << 20) /* over this, and four times what is open: written anew */
 #define REWRITE_PAUSE_US 1000000    /* after one that failed */
 #define SMALL_BYTES      4096
+#define NO_LIMIT         INT64_MAX /* for what must not be refused */
 #define SETTLE_BYTES     (JOURNAL_HEADER_BYTES + UUID7_TEXT_BYTES - 1)
 
 struct journal_store {
@@ -80,20 +81,27 @@ static bool fits_the_spare(const struct journal_store *store)
     return entries->bytes + entries->room + 2 * SMALL_BYTES <= JOURNAL_SPARE_BYTES;
 }
 
-/* Is there room for `more` bytes beyond what is open? The limit holds for what can be refused. */
-static int reserve(struct journal_store *store, size_t more, bool limited)
+/* How far the file may grow for a new entry. The last sixteenth is for those that no intent had a room
+ * for: the rows of the runs that are refused because there is no room for their intents. */
+static int64_t limit_of(const struct journal_store *store, enum journal_type type)
+{
+    return type == JOURNAL_INTENT ? store->max_bytes - store->max_bytes / 16 : store->max_bytes;
+}
+
+/* Is there room for `more` bytes beyond what is open, up to that size of the file? */
+static int reserve(struct journal_store *store, size_t more, int64_t limit)
 {
     size_t need = more + SMALL_BYTES + store->state.entries.room;
-    if (limited && journal_file_size(store->file) + (int64_t)need > store->max_bytes)
+    if (journal_file_size(store->file) > limit - (int64_t)need)
         return -ENOSPC;
     return journal_file_reserve(store->file, need);
 }
 
-static int make_room(struct journal_store *store, size_t more, bool limited)
+static int make_room(struct journal_store *store, size_t more, int64_t limit)
 {
-    int rc = reserve(store, more, limited);
+    int rc = reserve(store, more, limit);
     if ((rc == -ENOSPC || rc == -EDQUOT) && is_half_settled(store) && rewrite(store) == 0)
-        rc = reserve(store, more, limited);
+        rc = reserve(store, more, limit);
     return rc;
 }
 
@@ -122,7 +130,7 @@ static int put_head(struct journal_store *store, const struct journal_note *note
         .type = JOURNAL_HEAD, .payload = note->text, .length = note->length};
     if (strcmp(note->id, store->writer) != 0)
         return 0; /* of a writer that is no longer ours */
-    int rc = make_room(store, 2 * JOURNAL_HEADER_BYTES + UUID7_TEXT_BYTES + note->length, false);
+    int rc = make_room(store, 2 * JOURNAL_HEADER_BYTES + UUID7_TEXT_BYTES + note->length, NO_LIMIT);
     if (rc == 0)
         rc = write_writer(store);
     if (rc == 0)
@@ -134,7 +142,7 @@ static int put_head(struct journal_store *store, const struct journal_note *note
 static int put_settled(struct journal_store *store, const struct journal_note *note)
 {
     bool open = journal_entries_find(&store->state.entries, note->id) != NULL;
-    int rc = open ? 0 : make_room(store, SETTLE_BYTES, false);
+    int rc = open ? 0 : make_room(store, SETTLE_BYTES, NO_LIMIT);
     if (rc == 0)
         rc = journal_file_append(store->file, JOURNAL_SETTLED, note->id, UUID7_TEXT_BYTES - 1);
     journal_entries_remove(&store->state.entries, note->id);
@@ -159,7 +167,7 @@ static int make_entry_room(struct journal_store *store, const struct journal_ent
     size_t has = before ? before->room : 0;
     if (need <= has)
         return 0;
-    int rc = make_room(store, need - has, !before);
+    int rc = make_room(store, need - has, before ? NO_LIMIT : limit_of(store, entry->type));
     if (entry->type == JOURNAL_INTENT)
         store->full = rc == -ENOSPC || rc == -EDQUOT;
     return rc;
@@ -231,7 +239,7 @@ void journal_store_tidy(struct journal_store *store)
 
 void journal_store_rest(struct journal_store *store)
 {
-    if (reserve(store, JOURNAL_HEADER_BYTES, false) == 0)
+    if (reserve(store, JOURNAL_HEADER_BYTES, NO_LIMIT) == 0)
         journal_file_mark(store->file);
 }
 
@@ -306,7 +314,7 @@ int journal_store_open(const char *directory, int64_t max_bytes, struct journal_
     struct journal_store *store = calloc(1, sizeof *store);
     if (!store)
         return -ENOMEM;
-    store->max_bytes = max_bytes > 0 ? max_bytes : INT64_MAX;
+    store->max_bytes = max_bytes > 0 ? max_bytes : NO_LIMIT;
     journal_state_init(&store->state);
     int rc = journal_file_open(directory, visit_frame, &store->state, &store->file, &offset);
     if (rc == 0)
