@@ -2,8 +2,8 @@
  * samples.c - runs the sample of each language, several at a time.
  *
  * Compilers take hundreds of milliseconds, and there are ten seconds for everything, on a machine that
- * may have other work to do: languages that are not installed cost one look, those with a compiler are
- * begun first, and they run side by side. Results lie on a page that the helpers share with the
+ * may have other work to do: languages that are not installed cost one look, those without a compiler
+ * come first, so that they never wait for the slow ones, and all run side by side. Results lie on a page that the helpers share with the
  * caller; it says "too slow" of each language until somebody knows better, so that a helper may be
  * killed at any time. A slot may have a clock of its own: times that cross processes are durations.
  */
@@ -178,7 +178,7 @@ static bool is_there(const struct text_list *command)
            access(command->items[0], F_OK) == 0;
 }
 
-/* Languages with a compiler first: the longest work must not be begun last. */
+/* Appends the languages that have a compiler, or those that have none. */
 static void make_order(struct samples *samples, bool compiled)
 {
     for (size_t i = 0; i < samples->languages->count; i++) {
@@ -217,8 +217,8 @@ static int prepare(struct samples *samples)
     if (memory == MAP_FAILED)
         return -errno;
     samples->shared = memory;
-    make_order(samples, true);
     make_order(samples, false);
+    make_order(samples, true);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, samples->go) < 0 ||
         pipe2(samples->over, O_CLOEXEC) < 0)
         return -errno;

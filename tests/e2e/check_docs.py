@@ -107,6 +107,9 @@ def check_shell():
             stderr=subprocess.STDOUT, text=True)
         try:
             good = all(run_step(shell, step) for step in readme[:-1] + ledger)
+            log = pathlib.Path(folder, "try/log")
+            if not good and log.exists():
+                print("\n".join(f"# log: {line}" for line in log.read_text().splitlines()[-20:]))
             # The last one ends the daemon: also when something went wrong before.
             run_step(shell, readme[-1])
             if good:
