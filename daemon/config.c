@@ -71,6 +71,29 @@ static const struct setting settings[] = {
     {"limits", "max_queued", config_value_count, IN(max_queued), "1024", FORM_COUNT},
     {"limits", "queue_deadline", config_value_duration, IN(queue_deadline_ms), "30s",
      FORM_DURATION},
+    {"network", "allowlist", config_value_bool, IN(network.allowlist), "yes", FORM_BOOL},
+    {"network", "open", config_value_bool, IN(network.open), "no", FORM_BOOL},
+    {"network", "nameservers", config_value_endpoints, IN(network.nameservers), "",
+     "addresses, with or without a port"},
+    {"network", "addresses", config_value_ranges, IN(network.allowed), "",
+     "address ranges such as 10.1.0.0/16"},
+    {"network", "max_connections", config_value_count, IN(network.max_connections), "64",
+     FORM_COUNT},
+    {"network", "max_bytes", config_value_size, IN(network.max_bytes), "1G", FORM_SIZE},
+    {"network", "connect_timeout", config_value_duration, IN(network.connect_timeout_ms), "10s",
+     FORM_DURATION},
+    {"network", "idle_timeout", config_value_duration, IN(network.idle_timeout_ms), "60s",
+     FORM_DURATION},
+    {"data-port", "socket", config_value_path, IN(data_port.socket), NULL, FORM_PATH},
+    {"data-port", "max_request", config_value_size, IN(data_port.max_request_bytes), "1M",
+     FORM_SIZE},
+    {"data-port", "max_answer", config_value_size, IN(data_port.max_answer_bytes), "8M", FORM_SIZE},
+    {"data-port", "max_pending", config_value_count, IN(data_port.max_pending), "16", FORM_COUNT},
+    {"data-port", "max_rate", config_value_count, IN(data_port.max_rate), "100", FORM_COUNT},
+    {"data-port", "timeout", config_value_duration, IN(data_port.timeout_ms), "10s", FORM_DURATION},
+    {"secrets", "directory", config_value_path, IN(secrets.directory), NULL, FORM_PATH},
+    {"secrets", "credentials", config_value_bool, IN(secrets.credentials), "no", FORM_BOOL},
+    {"secrets", "mask_secrets", config_value_bool, IN(secrets.mask_secrets), "yes", FORM_BOOL},
     {"executor", "program", config_value_path, OF(executor, program), NULL, FORM_PATH},
     {"executor", "args", config_value_words, OF(executor, args), "", "words, quoted as in a shell"},
     {"executor", "enabled", config_value_bool, OF(executor, enabled), "yes", FORM_BOOL},
@@ -265,6 +288,8 @@ static int check_whole(const struct loading *loading)
         if (!client->companies.list.count)
             return fail(loading, 0, "[client %s] needs companies", client->name);
     }
+    if (config->secrets.directory && config->secrets.credentials)
+        return fail(loading, 0, "[secrets] come from a directory or from credentials, not both");
     if (config->journal_max_bytes < CONFIG_MIN_JOURNAL_BYTES)
         return fail(loading, 0, "[journal] max_size is less than 1M");
     if (config->limits.value[LIMIT_WALL_MS] > config->max_wall_ms)
@@ -276,7 +301,8 @@ static int check_whole(const struct loading *loading)
 
 static int load_entries(const struct loading *loading, const struct config_entries *entries)
 {
-    static const char *const plain[] = {"daemon", "socket", "ledger", "journal", "limits"};
+    static const char *const plain[] = {"daemon", "socket",  "ledger",    "journal",
+                                        "limits", "network", "data-port", "secrets"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(plain); i++)
         rc = set_defaults(plain[i], (char *)loading->config);
@@ -351,6 +377,10 @@ void config_free(struct config *config)
         free(config->languages[i].name);
     free(config->companies);
     free(config->languages);
+    text_list_free(&config->network.nameservers);
+    free(config->network.allowed.items);
+    free(config->data_port.socket);
+    free(config->secrets.directory);
     free(config->socket_path);
     free(config->ledger_url);
     free(config->checkpoint_key);

@@ -8,6 +8,7 @@
 #ifndef AUDITRUN_DAEMON_CONFIG_H
 #define AUDITRUN_DAEMON_CONFIG_H
 
+#include "protocol/address.h"
 #include "protocol/digest.h"
 #include "protocol/grant.h"
 
@@ -57,6 +58,36 @@ struct config_language {
     bool enabled;
 };
 
+struct config_ranges {
+    struct address_range *items;
+    size_t count;
+};
+
+/* What runs may reach, when they are granted a network. */
+struct config_network {
+    bool allowlist, open;         /* may be granted */
+    struct text_list nameservers; /* addresses, with or without a port; empty: those of the host */
+    struct config_ranges allowed; /* reached although they are not public */
+    int64_t max_connections;      /* of a run, at a time */
+    int64_t max_bytes;            /* of a run, both ways together */
+    int64_t connect_timeout_ms;   /* looking up and connecting */
+    int64_t idle_timeout_ms;      /* a connection over which nothing goes */
+};
+
+struct config_data_port {
+    char *socket; /* of the service; NULL: there is none */
+    int64_t max_request_bytes, max_answer_bytes;
+    int64_t max_pending; /* calls of a run on their way */
+    int64_t max_rate;    /* calls of a run in a second */
+    int64_t timeout_ms;  /* of one call */
+};
+
+struct config_secrets {
+    char *directory;   /* with a folder for each company; NULL: none */
+    bool credentials;  /* files auditrun.COMPANY.NAME among the unit's credentials */
+    bool mask_secrets; /* in what runs put out */
+};
+
 struct config {
     char sha256[DIGEST_HEX_BYTES]; /* of the file */
     bool enabled;                  /* the global switch */
@@ -77,6 +108,9 @@ struct config {
     int64_t journal_max_bytes;             /* over it no run is dispatched */
     struct limits limits;                  /* defaults of grants */
     int64_t max_wall_ms, max_output_bytes; /* the most that may be granted, whoever asks */
+    struct config_network network;
+    struct config_data_port data_port;
+    struct config_secrets secrets;
     int64_t max_running, max_queued, queue_deadline_ms;
     struct config_executor *executors;
     size_t executor_count;

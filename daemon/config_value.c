@@ -9,6 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/log.h"
 
+#include <event2/util.h>
 #include <grp.h>
 #include <pwd.h>
 #include <string.h>
@@ -164,6 +165,36 @@ int config_value_paths(const char *text, void *out)
     for (size_t i = 0; rc == 0 && i < list->count; i++)
         rc = text_is_canonical_path(list->items[i]) ? 0 : 1;
     return rc;
+}
+
+int config_value_endpoints(const char *text, void *out)
+{
+    struct text_list *list = out;
+    int rc = config_value_words(text, list);
+    for (size_t i = 0; rc == 0 && i < list->count; i++) {
+        struct sockaddr_storage storage;
+        int length = sizeof storage;
+        rc = evutil_parse_sockaddr_port(list->items[i], (struct sockaddr *)&storage, &length) == 0
+                 ? 0
+                 : 1;
+    }
+    return rc;
+}
+
+int config_value_ranges(const char *text, void *out)
+{
+    struct config_ranges *ranges = out;
+    AR_CLEANUP(text_list_free) struct text_list words = {0};
+    int rc = config_value_words(text, &words);
+    if (rc != 0)
+        return rc;
+    ranges->items = calloc(words.count + 1, sizeof *ranges->items);
+    if (!ranges->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < words.count; i++)
+        if (!address_range_parse(words.items[i], &ranges->items[ranges->count++]))
+            return 1;
+    return 0;
 }
 
 int config_value_names(const char *text, void *out)

@@ -95,12 +95,13 @@ static int open_outputs(struct descriptors *descriptors)
 }
 
 int descriptors_open(struct descriptors *descriptors, const char *run_id,
-                     const struct request *request, size_t *spec_bytes)
+                     const struct request *request, struct spec_run *order)
 {
-    AR_AUTO_FREE char *spec = spec_build(run_id, request, &request->grant, spec_bytes);
+    *order = (struct spec_run){0};
+    AR_AUTO_FREE char *spec = spec_build(run_id, request, &request->grant, &order->spec_bytes);
     if (!spec)
         return -ENOMEM;
-    int rc = open_sealed("auditrun-spec", spec, *spec_bytes, &descriptors->provider[0]);
+    int rc = open_sealed("auditrun-spec", spec, order->spec_bytes, &descriptors->provider[0]);
     if (rc == 0)
         rc = open_stdin(&request->stdin_bytes, &descriptors->provider[1]);
     for (int i = 0; rc == 0 && i < 2; i++)

@@ -14,9 +14,9 @@ struct descriptors {
 };
 
 void descriptors_init(struct descriptors *descriptors);
-/* Opens all for a run under its effective grant. 0 with *spec_bytes, or -errno. */
+/* Opens all for a run under its effective grant. 0 with *order, or -errno. */
 int descriptors_open(struct descriptors *descriptors, const char *run_id,
-                     const struct request *request, size_t *spec_bytes) AR_MUST_CHECK;
+                     const struct request *request, struct spec_run *order) AR_MUST_CHECK;
 /* Closes the provider's ends, which it has now. */
 void descriptors_close_provider(struct descriptors *descriptors);
 void descriptors_close(int *fd);

@@ -42,7 +42,7 @@ struct execution {
     bool handed_over;
     bool over; /* reported or gone */
     struct descriptors descriptors;
-    size_t spec_bytes; /* 0: the descriptors are not open yet */
+    struct spec_run order; /* spec_bytes 0: the descriptors are not open yet */
     struct event *readable[2];
     int64_t output_bytes;
     int64_t started_us; /* monotonic */
@@ -164,9 +164,9 @@ static int watch_output(struct execution *execution)
 static int open_descriptors(struct execution *execution)
 {
     const struct run *run = execution->run;
-    if (execution->spec_bytes > 0)
+    if (execution->order.spec_bytes > 0)
         return 0; /* prepared */
-    return descriptors_open(&execution->descriptors, run->id, run->request, &execution->spec_bytes);
+    return descriptors_open(&execution->descriptors, run->id, run->request, &execution->order);
 }
 
 static int hand_over(struct execution *execution)
@@ -176,8 +176,8 @@ static int hand_over(struct execution *execution)
     if (rc == 0)
         rc = watch_output(execution);
     if (rc == 0)
-        rc = provider_run(executor_slot_provider(execution->slot), &run->request->grant.limits,
-                          execution->spec_bytes, execution->descriptors.provider);
+        rc = provider_run(executor_slot_provider(execution->slot), &run->request->grant,
+                          &execution->order, execution->descriptors.provider);
     descriptors_close_provider(&execution->descriptors);
     execution->handed_over = true;
     run->started_us = clock_wall_us();

@@ -41,6 +41,7 @@ struct provider {
     struct deadline deadline; /* starting, or stopping */
     struct deadline sweep;
     struct cgroup *cgroup;
+    bool may_listen; /* the run has a network, and no listener yet */
 };
 
 static void stop_for(struct provider *provider, enum reason failure)
@@ -140,8 +141,24 @@ static void take_report(struct provider *provider, const struct report *report)
     provider->events->reported(provider->context, report);
 }
 
-/* One message, from which descriptors that it may carry are dropped. >0 size, 0 end, -errno. */
-static ssize_t receive(struct provider *provider, char *text, size_t room)
+/* Keeps the first descriptor of a message and drops the others. */
+static void take_descriptors(struct msghdr *message, int *first)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (*first < 0)
+                *first = fd;
+            else
+                (void)close(fd);
+        }
+    }
+}
+
+/* One message, and the first descriptor that came with it (owned) or -1. >0 size, 0 end, -errno. */
+static ssize_t receive(struct provider *provider, char *text, size_t room, int *descriptor)
 {
     union {
         struct cmsghdr header;
@@ -155,15 +172,19 @@ static ssize_t receive(struct provider *provider, char *text, size_t room)
     ssize_t n = recvmsg(provider->control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            (void)close(fd);
-        }
-    }
+    take_descriptors(&message, descriptor);
     return message.msg_flags & MSG_TRUNC ? (ssize_t)room + 1 : n;
+}
+
+/* A listener comes once, in a run that has a network. */
+static void take_listener(struct provider *provider, int *listener)
+{
+    if (provider->state != PROVIDER_BUSY || !provider->may_listen || *listener < 0) {
+        stop_for(provider, REASON_PROTOCOL_VIOLATION);
+        return;
+    }
+    provider->may_listen = false;
+    provider->events->listening(provider->context, base_take_fd(listener));
 }
 
 /* Takes one message. False when there is none (any more). */
@@ -172,7 +193,8 @@ static bool read_message(struct provider *provider)
     char text[SPEC_MESSAGE_BYTES];
     enum spec_message kind;
     struct report report;
-    ssize_t n = receive(provider, text, sizeof text);
+    AR_AUTO_CLOSE int descriptor = -1;
+    ssize_t n = receive(provider, text, sizeof text, &descriptor);
     if (n == -EAGAIN || n == -EINTR)
         return false;
     if (n <= 0) { /* it has closed its end: it is going, or must */
@@ -187,6 +209,8 @@ static bool read_message(struct provider *provider)
     }
     if (kind == SPEC_REPORT)
         take_report(provider, &report);
+    else if (kind == SPEC_LISTENER)
+        take_listener(provider, &descriptor);
     else
         take_ready(provider, kind == SPEC_READY_AHEAD);
     return true;
@@ -233,17 +257,26 @@ static void name_host_limits(const struct provider_start *start, char *text, siz
             length += (size_t)snprintf(text + length, room - length, "%s ", limit_word(i));
 }
 
+/* What its runs may reach, as words. */
+static void name_reach(unsigned reach, char *text, size_t room)
+{
+    (void)snprintf(text, room, "AUDITRUN_REACH=%s%s",
+                   reach & PROVIDER_REACHES_NETWORK ? "network " : "",
+                   reach & PROVIDER_REACHES_FILES ? "files " : "");
+}
+
 static int start_process(struct provider *provider, const struct provider_start *start, int control,
                          int diagnostics)
 {
     char path[] = SPAWN_PATH;
-    char slot[32], limits[160];
-    char *environment[] = {path, slot, limits, NULL};
+    char slot[32], limits[160], reach[48];
+    char *environment[] = {path, slot, limits, reach, NULL};
     AR_AUTO_FREE char **arguments = spawn_arguments(start->program, start->arguments, "serve");
     if (!arguments)
         return -ENOMEM;
     (void)snprintf(slot, sizeof slot, "AUDITRUN_SLOT=%d", start->slot);
     name_host_limits(start, limits, sizeof limits);
+    name_reach(start->reach, reach, sizeof reach);
     struct spawn spawn = {.program = start->program,
                           .arguments = arguments,
                           .environment = environment,
@@ -319,34 +352,36 @@ int provider_start(const struct provider_start *start, struct provider **out)
     return rc;
 }
 
-int provider_run(struct provider *provider, const struct limits *limits, size_t spec_bytes,
-                 const int descriptors[SPEC_DESCRIPTORS])
+int provider_run(struct provider *provider, const struct grant *grant, const struct spec_run *run,
+                 const int *descriptors)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * SPEC_DESCRIPTORS)];
+        char space[CMSG_SPACE(sizeof(int) * SPEC_MAX_DESCRIPTORS)];
     } control = {0};
-    AR_AUTO_FREE char *text = spec_run_message(spec_bytes);
+    const size_t bytes = sizeof(int) * spec_run_descriptors(run);
+    AR_AUTO_FREE char *text = spec_run_message(run);
     if (!text)
         return -ENOMEM;
     if (provider->state != PROVIDER_IDLE)
         return -EBUSY;
-    int rc = cgroup_begin(provider->cgroup, limits);
+    int rc = cgroup_begin(provider->cgroup, &grant->limits);
     if (rc < 0)
         return rc;
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof control.space};
+                             .msg_controllen = CMSG_SPACE(bytes)};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * SPEC_DESCRIPTORS);
-    memcpy(CMSG_DATA(header), descriptors, sizeof(int) * SPEC_DESCRIPTORS);
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), descriptors, bytes);
     if (sendmsg(provider->control, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return -errno;
     provider->state = PROVIDER_BUSY;
+    provider->may_listen = grant->network != NETWORK_NONE;
     provider->cleared = false;
     return 0;
 }

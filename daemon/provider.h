@@ -16,6 +16,10 @@
 struct event_base;
 struct provider;
 
+/* A provider is prepared for one kind of run: an executor may need other walls for those that reach
+ * out. It is told in AUDITRUN_REACH, as words. */
+enum { PROVIDER_REACHES_NETWORK = 1, PROVIDER_REACHES_FILES = 2 };
+
 enum provider_state {
     PROVIDER_STARTING,
     PROVIDER_IDLE,
@@ -28,6 +32,8 @@ enum provider_state {
 struct provider_events {
     /* It can take a run (first time, or again after a report). */
     void (*ready)(void *context);
+    /* It hands over a socket that listens in the run's network: listener is the owner's from here. */
+    void (*listening)(void *context, int listener);
     /* The run that it was given has ended; the report is checked. Before `ready` or `gone`. */
     void (*reported)(void *context, const struct report *report);
     /* Nothing of it is left. failure: REASON_CRASHED, REASON_PROTOCOL_VIOLATION, REASON_SPAWN_FAILED,
@@ -41,6 +47,7 @@ struct provider_start {
     const char *program;
     const struct text_list *arguments; /* before "serve" */
     int slot;
+    unsigned reach; /* PROVIDER_REACHES_*: what its runs may reach, told to it at its start */
     const struct provider_events *events;
     void *context;
 };
@@ -50,8 +57,8 @@ int provider_start(const struct provider_start *start, struct provider **out) AR
 
 /* Hands a run to an idle provider: the spec and the other descriptors (SPEC_DESCRIPTORS, in their
  * order, which stay the caller's). 0, or -errno: then it must be stopped. */
-int provider_run(struct provider *provider, const struct limits *limits, size_t spec_bytes,
-                 const int descriptors[SPEC_DESCRIPTORS]) AR_MUST_CHECK;
+int provider_run(struct provider *provider, const struct grant *grant, const struct spec_run *run,
+                 const int *descriptors) AR_MUST_CHECK;
 
 /* SIGTERM now, and SIGKILL for all that is left of it in a second. */
 void provider_stop(struct provider *provider);

@@ -30,6 +30,8 @@ static const struct list_rule data_api_rule = {"data_api", GRANT_MAX_METHODS, ME
                                                text_is_api_method};
 static const struct list_rule secrets_rule = {"secrets", GRANT_MAX_SECRETS, SECRET_BYTES,
                                               text_is_identifier};
+static const struct list_rule secrets_env_rule = {"secrets_env", GRANT_MAX_SECRETS, SECRET_BYTES,
+                                                  text_is_identifier};
 static const struct list_rule read_rule = {"read", GRANT_MAX_PATHS, PATH_BYTES,
                                            text_is_canonical_path};
 static const struct list_rule write_rule = {"write", GRANT_MAX_PATHS, PATH_BYTES,
@@ -96,6 +98,19 @@ static int read_network(const json_t *grant, const struct json_place *place, str
     return 0;
 }
 
+/* A variable can only be made of a secret that is granted. */
+static int check_variables(const struct grant *grant, const struct json_place *place,
+                           struct fault *fault)
+{
+    struct json_place list = {.parent = place, .member = "secrets_env"};
+    for (size_t i = 0; i < grant->secrets_env.count; i++) {
+        struct json_place at = {.parent = &list, .index = i};
+        if (!text_list_has(&grant->secrets, grant->secrets_env.items[i]))
+            return json_fault(fault, &at, NULL, PROBLEM_CONFLICT);
+    }
+    return 0;
+}
+
 /* A path in both lists would be writable or not, depending on who reads it. */
 static int check_paths_differ(const struct grant *grant, const struct json_place *place,
                               struct fault *fault)
@@ -149,11 +164,9 @@ static int read_limits(const json_t *grant, const struct json_place *place, stru
 int grant_parse(const json_t *value, const struct json_place *place, struct grant *out,
                 struct fault *fault)
 {
-    static const struct json_member members[] = {{"network", false},
-                                                 {"data_api", false},
-                                                 {"secrets", false},
-                                                 {"filesystem", false},
-                                                 {"limits", false}};
+    static const struct json_member members[] = {{"network", false},    {"data_api", false},
+                                                 {"secrets", false},    {"secrets_env", false},
+                                                 {"filesystem", false}, {"limits", false}};
     AR_CLEANUP(grant_free) struct grant grant = {0};
     *out = grant;
     if (!value)
@@ -165,6 +178,10 @@ int grant_parse(const json_t *value, const struct json_place *place, struct gran
         error = read_list(value, &data_api_rule, place, &grant.data_api, fault);
     if (!error)
         error = read_list(value, &secrets_rule, place, &grant.secrets, fault);
+    if (!error)
+        error = read_list(value, &secrets_env_rule, place, &grant.secrets_env, fault);
+    if (!error)
+        error = check_variables(&grant, place, fault);
     if (!error)
         error = read_filesystem(value, place, &grant, fault);
     if (!error)
@@ -181,6 +198,7 @@ void grant_free(struct grant *grant)
     text_list_free(&grant->hosts);
     text_list_free(&grant->data_api);
     text_list_free(&grant->secrets);
+    text_list_free(&grant->secrets_env);
     text_list_free(&grant->read);
     text_list_free(&grant->write);
     *grant = (struct grant){0};
@@ -262,6 +280,9 @@ json_t *grant_to_json(const struct grant *grant)
         json_object_set_new(object, "secrets", list_to_json(&grant->secrets)) ||
         json_object_set_new(object, "filesystem", filesystem_to_json(grant)) ||
         json_object_set_new(object, "limits", limits_to_json(&grant->limits)))
+        return NULL;
+    if (grant->secrets_env.count > 0 &&
+        json_object_set_new(object, "secrets_env", list_to_json(&grant->secrets_env)))
         return NULL;
     return AR_TAKE(object);
 }

@@ -26,13 +26,15 @@ struct grant {
     struct text_list hosts; /* only with NETWORK_ALLOWLIST, where it is not empty */
     struct text_list data_api;
     struct text_list secrets;
+    struct text_list secrets_env; /* those of them that are environment variables too */
     struct text_list read;
     struct text_list write;
     struct limits limits;
 };
 
 /* Reads a grant (value may be NULL: nothing asked). Ranges of limits: each 1..2^53-1; wall_ms at
- * most 86,400,000. The same path in read and in write is a conflict. Returns 0 with *out owned by
+ * most 86,400,000. The same path in read and in write is a conflict, and so is one of secrets_env that
+ * is not in secrets. Returns 0 with *out owned by
  * the caller (grant_free), 1 with the fault set, or -ENOMEM. */
 int grant_parse(const json_t *value, const struct json_place *place, struct grant *out,
                 struct fault *fault) AR_MUST_CHECK;
@@ -42,8 +44,9 @@ void grant_free(struct grant *grant);
  * is not offered stays out (the record then says honestly that there was none). */
 void grant_fill(struct grant *grant, const struct limits *defaults, const struct limits *offered);
 
-/* The effective grant as it is recorded and returned: every member present, lists sorted and
- * without repetition, limits that are set. NULL when out of memory. */
+/* The effective grant as it is recorded and returned: every member present (hosts only with an
+ * allow-list, secrets_env only where it is not empty), lists sorted and without repetition, limits
+ * that are set. NULL when out of memory. */
 json_t *grant_to_json(const struct grant *grant) AR_MUST_CHECK;
 
 /* limits alone, {"wall_ms": ...}; NULL when out of memory. */

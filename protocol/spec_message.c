@@ -19,7 +19,7 @@ static const char *const outcome_words[OUTCOME_COUNT] = {
     [OUTCOME_SETUP_FAILED] = "setup_failed",
 };
 
-/* The members of usage, and where they are. */
+/* The members of usage that a provider may report, and where they are. */
 static const struct {
     const char *name;
     size_t offset;
@@ -50,6 +50,20 @@ bool outcome_from_word(const char *word, enum outcome *out)
 
 /* ---- usage -------------------------------------------------------------------------------------- */
 
+static json_t *network_to_json(const struct usage_network *usage)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "connections", (json_int_t)usage->connections,
+                     "refusals", (json_int_t)usage->refusals, "bytes_in",
+                     (json_int_t)usage->bytes_in, "bytes_out", (json_int_t)usage->bytes_out);
+}
+
+static json_t *data_api_to_json(const struct usage_data_api *usage)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "calls", (json_int_t)usage->calls, "denials",
+                     (json_int_t)usage->denials, "bytes_in", (json_int_t)usage->bytes_in,
+                     "bytes_out", (json_int_t)usage->bytes_out);
+}
+
 json_t *usage_to_json(const struct usage *usage)
 {
     AR_AUTO_JSON json_t *object = json_object();
@@ -61,6 +75,12 @@ json_t *usage_to_json(const struct usage *usage)
         if (value >= 0 && json_object_set_new(object, usage_members[i].name, json_integer(value)))
             return NULL;
     }
+    if (usage->network.connections >= 0 &&
+        json_object_set_new(object, "network", network_to_json(&usage->network)))
+        return NULL;
+    if (usage->data_api.calls >= 0 &&
+        json_object_set_new(object, "data_api", data_api_to_json(&usage->data_api)))
+        return NULL;
     return AR_TAKE(object);
 }
 
@@ -185,19 +205,38 @@ int spec_parse_provider_message(const char *text, size_t length, enum spec_messa
         *kind = ahead ? SPEC_READY_AHEAD : SPEC_READY;
         return ahead || json_is_true(value) ? 0 : 1;
     }
+    if (strcmp(name, "listener") == 0) {
+        *kind = SPEC_LISTENER;
+        return json_is_true(value) ? 0 : 1;
+    }
     *kind = SPEC_REPORT;
     return strcmp(name, "report") == 0 ? read_report(value, report, &fault) : 1;
 }
 
-int spec_parse_daemon_message(const char *text, size_t length, enum spec_message *kind,
-                              size_t *spec_bytes)
+static int read_run(const json_t *value, struct spec_run *run)
 {
-    static const struct json_member members[] = {{"spec_bytes", true}};
-    AR_CLEANUP(json_document_free) struct json_document document;
+    static const struct json_member members[] = {
+        {"spec_bytes", true}, {"data_port", false}, {"secrets", false}, {"paths", false}};
     struct fault fault = {0};
+    int64_t bytes = 0, paths = 0;
+    *run = (struct spec_run){0};
+    if (json_check_object(value, members, AR_COUNT(members), NULL, &fault) ||
+        json_read_integer(value, "spec_bytes", NULL, 1, SPEC_MAX_BYTES, &bytes, &fault) ||
+        json_read_bool(value, "data_port", NULL, &run->data_port, &fault) ||
+        json_read_bool(value, "secrets", NULL, &run->secrets, &fault) ||
+        json_read_integer(value, "paths", NULL, 0, SPEC_MAX_PATHS, &paths, &fault))
+        return 1;
+    run->spec_bytes = (size_t)bytes;
+    run->paths = (size_t)paths;
+    return 0;
+}
+
+int spec_parse_daemon_message(const char *text, size_t length, enum spec_message *kind,
+                              struct spec_run *run)
+{
+    AR_CLEANUP(json_document_free) struct json_document document;
     const char *name;
     const json_t *value;
-    int64_t bytes = 0;
     int error = parse_message(text, length, &document, &name, &value);
     if (error)
         return error;
@@ -206,12 +245,24 @@ int spec_parse_daemon_message(const char *text, size_t length, enum spec_message
         return json_is_true(value) ? 0 : 1;
     }
     *kind = SPEC_RUN;
-    if (strcmp(name, "run") != 0 ||
-        json_check_object(value, members, AR_COUNT(members), NULL, &fault) ||
-        json_read_integer(value, "spec_bytes", NULL, 1, SPEC_MAX_BYTES, &bytes, &fault))
-        return 1;
-    *spec_bytes = (size_t)bytes;
-    return 0;
+    return strcmp(name, "run") == 0 ? read_run(value, run) : 1;
+}
+
+/* ---- what comes with a run ---------------------------------------------------------------------- */
+
+size_t spec_run_secrets_place(const struct spec_run *run)
+{
+    return SPEC_DESCRIPTORS + (run->data_port ? 1 : 0);
+}
+
+size_t spec_run_paths_place(const struct spec_run *run)
+{
+    return spec_run_secrets_place(run) + (run->secrets ? 1 : 0);
+}
+
+size_t spec_run_descriptors(const struct spec_run *run)
+{
+    return spec_run_paths_place(run) + run->paths;
 }
 
 /* ---- messages out ------------------------------------------------------------------------------- */
@@ -226,10 +277,22 @@ char *spec_clear_message(void)
     return strdup("{\"clear\":true}");
 }
 
-char *spec_run_message(size_t spec_bytes)
+char *spec_listener_message(void)
 {
-    AR_AUTO_JSON json_t *message =
-        json_pack("{s:{s:I}}", "run", "spec_bytes", (json_int_t)spec_bytes);
+    return strdup("{\"listener\":true}");
+}
+
+char *spec_run_message(const struct spec_run *run)
+{
+    json_t *body = json_pack("{s:I}", "spec_bytes", (json_int_t)run->spec_bytes);
+    AR_AUTO_JSON json_t *message = json_pack("{s:o}", "run", body);
+    if (!message)
+        return NULL;
+    if ((run->data_port && json_object_set_new(body, "data_port", json_true())) ||
+        (run->secrets && json_object_set_new(body, "secrets", json_true())) ||
+        (run->paths > 0 &&
+         json_object_set_new(body, "paths", json_integer((json_int_t)run->paths))))
+        return NULL;
     return json_dumps(message, JSON_COMPACT);
 }
 

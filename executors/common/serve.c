@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 /* More than an order has, so that a surplus is seen instead of cut off. */
-#define MAX_RECEIVED (SPEC_DESCRIPTORS + 4)
+#define MAX_RECEIVED (SPEC_MAX_DESCRIPTORS + 4)
 /* More than any message of the daemon has. */
 #define MAX_MESSAGE_BYTES 1024
 
@@ -67,6 +67,28 @@ int serve_report(const struct serve *serve, const struct report *report)
     return send_text(serve, text);
 }
 
+int serve_listener(const struct serve *serve, int listener)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    AR_AUTO_FREE char *text = spec_listener_message();
+    if (!text)
+        return -ENOMEM;
+    struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &listener, sizeof(int));
+    return sendmsg(serve->control, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 static int wait_for(const struct serve *serve, int fd, short control_events)
 {
     struct pollfd waits[] = {
@@ -106,11 +128,17 @@ static int wait_for_message(const struct serve *serve)
     return waits[1].revents ? SERVE_GONE : SERVE_EVENT;
 }
 
-/* The descriptors that came with a message. False, and all are closed, when there are other than
- * wanted ones. */
-static bool take_descriptors(struct msghdr *message, size_t wanted, int *descriptors)
+static void close_all(int *descriptors, size_t count)
 {
-    int received[MAX_RECEIVED];
+    for (size_t i = 0; i < count; i++) {
+        base_close(&descriptors[i]);
+        descriptors[i] = -1;
+    }
+}
+
+/* The descriptors that came with a message, however many; false when some were cut off. */
+static bool take_descriptors(struct msghdr *message, int received[MAX_RECEIVED], size_t *taken)
+{
     size_t count = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -119,13 +147,13 @@ static bool take_descriptors(struct msghdr *message, size_t wanted, int *descrip
         for (size_t i = 0; i < here && count < MAX_RECEIVED; i++)
             memcpy(&received[count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
     }
-    if (count != wanted || (message->msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
-        for (size_t i = 0; i < count; i++)
-            (void)close(received[i]);
-        return false;
-    }
-    memcpy(descriptors, received, wanted * sizeof(int));
-    return true;
+    *taken = count;
+    return !(message->msg_flags & (MSG_CTRUNC | MSG_TRUNC));
+}
+
+static size_t wanted_descriptors(enum spec_message kind, const struct spec_run *run)
+{
+    return kind == SPEC_RUN ? spec_run_descriptors(run) : 0;
 }
 
 /* One message of this kind, with all and only the descriptors that it has. */
@@ -144,7 +172,9 @@ static int receive(const struct serve *serve, enum spec_message wanted, struct s
     enum spec_message kind;
     ssize_t length;
 
-    *order = (struct serve_order){.descriptors = {-1, -1, -1, -1, -1}};
+    int received[MAX_RECEIVED];
+    size_t count = 0;
+    *order = (struct serve_order){0};
     int waited = wait_for_message(serve);
     if (waited != SERVE_EVENT)
         return waited;
@@ -155,12 +185,14 @@ static int receive(const struct serve *serve, enum spec_message wanted, struct s
         return errno == ECONNRESET ? SERVE_GONE : -errno;
     if (length == 0)
         return SERVE_GONE;
-    if (!take_descriptors(&message, wanted == SPEC_RUN ? SPEC_DESCRIPTORS : 0, order->descriptors))
-        return -EPROTO;
-    int parsed = spec_parse_daemon_message(text, (size_t)length, &kind, &order->spec_bytes);
-    if (parsed == 0 && kind == wanted)
+    int parsed = take_descriptors(&message, received, &count)
+                     ? spec_parse_daemon_message(text, (size_t)length, &kind, &order->run)
+                     : 1;
+    if (parsed == 0 && kind == wanted && count == wanted_descriptors(kind, &order->run)) {
+        memcpy(order->descriptors, received, count * sizeof(int));
         return SERVE_EVENT;
-    serve_order_close(order);
+    }
+    close_all(received, count);
     return parsed < 0 ? parsed : -EPROTO;
 }
 
@@ -177,8 +209,5 @@ int serve_await_clear(const struct serve *serve)
 
 void serve_order_close(struct serve_order *order)
 {
-    for (size_t i = 0; i < SPEC_DESCRIPTORS; i++) {
-        base_close(&order->descriptors[i]);
-        order->descriptors[i] = -1;
-    }
+    close_all(order->descriptors, spec_run_descriptors(&order->run));
 }

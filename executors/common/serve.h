@@ -12,8 +12,15 @@
 
 #define SERVE_CONTROL 3 /* the descriptor that a provider finds the control socket at */
 
-/* Order of the descriptors that come with a run. */
-enum serve_descriptor { SERVE_SPEC, SERVE_STDIN, SERVE_STDOUT, SERVE_STDERR, SERVE_OUTPUTS };
+/* Order of the descriptors that come with a run; spec.h says where the others are. */
+enum serve_descriptor {
+    SERVE_SPEC,
+    SERVE_STDIN,
+    SERVE_STDOUT,
+    SERVE_STDERR,
+    SERVE_OUTPUTS,
+    SERVE_DATA_PORT
+};
 
 struct serve {
     int control; /* borrowed: descriptor 3 */
@@ -22,8 +29,8 @@ struct serve {
 
 /* One run message. The descriptors are owned, close-on-exec, -1 when handed over. */
 struct serve_order {
-    size_t spec_bytes;
-    int descriptors[SPEC_DESCRIPTORS];
+    struct spec_run run;
+    int descriptors[SPEC_MAX_DESCRIPTORS]; /* spec_run_descriptors() of them */
 };
 
 /* Why a wait came back. */
@@ -56,6 +63,10 @@ int serve_await_clear(const struct serve *serve) AR_MUST_CHECK;
 int serve_wait(const struct serve *serve, int fd) AR_MUST_CHECK;
 /* The same of a process whose child receives the messages: they are no reason to end. */
 int serve_watch(const struct serve *serve, int fd) AR_MUST_CHECK;
+
+/* Hands the daemon the socket that listens in the run's network, before the code starts. 0, -ENOMEM or
+ * -errno. */
+int serve_listener(const struct serve *serve, int listener) AR_MUST_CHECK;
 
 /* Sends the one report of a run. 0, -ENOMEM or -errno. */
 int serve_report(const struct serve *serve, const struct report *report) AR_MUST_CHECK;

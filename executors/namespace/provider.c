@@ -46,7 +46,7 @@ static int take_run(void *context, struct order *order, struct failure *failure)
         return 1;
     }
     memcpy(order->streams, &received.descriptors[SERVE_STDIN], sizeof(order->streams));
-    result = spec_file_read(received.descriptors[SERVE_SPEC], received.spec_bytes, &spec);
+    result = spec_file_read(received.descriptors[SERVE_SPEC], received.run.spec_bytes, &spec);
     if (result != 0)
         return step_fail(failure, STEP_SPEC, result < 0 ? -result : 0);
     return order_make(order, provider->slot, provider->languages, spec, failure);

@@ -106,11 +106,12 @@ static void check_messages(const char *text, size_t length)
 {
     enum spec_message kind;
     struct report report;
-    size_t bytes = 0;
-    int daemon = spec_parse_daemon_message(text, length, &kind, &bytes);
+    struct spec_run order = {0};
+    int daemon = spec_parse_daemon_message(text, length, &kind, &order);
     require(daemon == 0 || daemon == 1);
     if (daemon == 0)
-        require(kind == SPEC_CLEAR || (kind == SPEC_RUN && bytes > 0 && bytes <= SPEC_MAX_BYTES));
+        require(kind == SPEC_CLEAR ||
+                (kind == SPEC_RUN && order.spec_bytes > 0 && order.spec_bytes <= SPEC_MAX_BYTES));
     int provider = spec_parse_provider_message(text, length, &kind, &report);
     require(provider == 1 || (provider == 0 && daemon == 1));
     if (provider == 0)

@@ -217,7 +217,7 @@ static bool send_order(int control, size_t bytes, const int descriptors[SPEC_DES
         struct cmsghdr align;
         char bytes[CMSG_SPACE(SPEC_DESCRIPTORS * sizeof(int))];
     } space = {0};
-    AR_AUTO_FREE char *text = spec_run_message(bytes);
+    AR_AUTO_FREE char *text = spec_run_message(&(struct spec_run){.spec_bytes = bytes});
     if (!text)
         return false;
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};

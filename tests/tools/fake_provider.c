@@ -355,7 +355,7 @@ static void send_report(struct fake *fake)
 static bool do_run(struct fake *fake)
 {
     struct spec *spec = NULL;
-    if (spec_file_read(fake->order.descriptors[SERVE_SPEC], fake->order.spec_bytes, &spec) != 0)
+    if (spec_file_read(fake->order.descriptors[SERVE_SPEC], fake->order.run.spec_bytes, &spec) != 0)
         return false;
     fake->report = (struct report){.outcome = OUTCOME_EXITED, .usage = USAGE_UNKNOWN};
     fake->silent = false;

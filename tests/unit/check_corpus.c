@@ -53,13 +53,13 @@ static int read_spec(const char *text, size_t length)
     struct spec *spec = NULL;
     struct report report;
     enum spec_message kind;
-    size_t bytes;
+    struct spec_run order;
     int outcome = spec_parse(text, length, &spec, &fault);
     spec_free(spec);
     if (outcome == 1)
         outcome = spec_parse_provider_message(text, length, &kind, &report);
     if (outcome == 1)
-        outcome = spec_parse_daemon_message(text, length, &kind, &bytes);
+        outcome = spec_parse_daemon_message(text, length, &kind, &order);
     for (size_t count = 0; outcome == 1 && count <= AR_COUNT(items); count++) {
         const struct text_list asked = {items, count};
         struct output_file *files = NULL;

@@ -15,7 +15,7 @@ SCHEMAS = {
     "rpc": ["request-line"],
     "request": ["run-params"],
     "spec": ["spec", "provider-ready", "provider-report", "provider-run",
-             "provider-clear", "outputs"],
+             "provider-clear", "provider-listener", "outputs"],
     "envelope": ["envelope"],
     "record": ["record"],
 }

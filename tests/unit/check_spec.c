@@ -115,20 +115,20 @@ START_TEST(test_messages)
 {
     enum spec_message kind = SPEC_RUN;
     struct report report;
-    size_t bytes = 0;
+    struct spec_run order = {0};
     for (int ahead = 0; ahead < 2; ahead++) {
         AR_AUTO_FREE char *ready = spec_ready_message(ahead);
         ck_assert_int_eq(spec_parse_provider_message(ready, strlen(ready), &kind, &report), 0);
         ck_assert_int_eq(kind, ahead ? SPEC_READY_AHEAD : SPEC_READY);
-        ck_assert_int_eq(spec_parse_daemon_message(ready, strlen(ready), &kind, &bytes), 1);
+        ck_assert_int_eq(spec_parse_daemon_message(ready, strlen(ready), &kind, &order), 1);
     }
-    AR_AUTO_FREE char *run = spec_run_message(12345);
-    ck_assert_int_eq(spec_parse_daemon_message(run, strlen(run), &kind, &bytes), 0);
+    AR_AUTO_FREE char *run = spec_run_message(&(struct spec_run){.spec_bytes = 12345});
+    ck_assert_int_eq(spec_parse_daemon_message(run, strlen(run), &kind, &order), 0);
     ck_assert_int_eq(kind, SPEC_RUN);
-    ck_assert_uint_eq(bytes, 12345);
+    ck_assert_uint_eq(order.spec_bytes, 12345);
     ck_assert_int_eq(spec_parse_provider_message(run, strlen(run), &kind, &report), 1);
     AR_AUTO_FREE char *clear = spec_clear_message();
-    ck_assert_int_eq(spec_parse_daemon_message(clear, strlen(clear), &kind, &bytes), 0);
+    ck_assert_int_eq(spec_parse_daemon_message(clear, strlen(clear), &kind, &order), 0);
     ck_assert_int_eq(kind, SPEC_CLEAR);
     ck_assert_int_eq(spec_parse_provider_message(clear, strlen(clear), &kind, &report), 1);
 }
@@ -246,10 +246,10 @@ START_TEST(test_run_forms)
                                         "",
                                         NULL};
     enum spec_message kind;
-    size_t bytes;
+    struct spec_run order;
     for (size_t i = 0; wrong[i]; i++) {
         AR_AUTO_FREE char *text = unit_quote(wrong[i]);
-        ck_assert_msg(spec_parse_daemon_message(text, strlen(text), &kind, &bytes) == 1, "%s",
+        ck_assert_msg(spec_parse_daemon_message(text, strlen(text), &kind, &order) == 1, "%s",
                       text);
     }
 }
@@ -273,11 +273,13 @@ START_TEST(test_usage)
     struct usage usage = USAGE_UNKNOWN;
     AR_AUTO_JSON json_t *none = usage_to_json(&usage);
     ck_assert_uint_eq(json_object_size(none), 0);
-    usage = (struct usage){1, 2, 3, 4, 5, 0};
+    usage = (struct usage){1, 2, 3, 4, 5, 0, {6, 7, 8, 9}, {10, 11, 12, 0}};
     AR_AUTO_JSON json_t *all = usage_to_json(&usage);
     AR_AUTO_JSON json_t *expected =
         unit_json("{'wall_us':1,'user_us':2,'system_us':3,'memory_peak_bytes':4,"
-                  "'processes_peak':5,'output_bytes':0}");
+                  "'processes_peak':5,'output_bytes':0,"
+                  "'network':{'connections':6,'refusals':7,'bytes_in':8,'bytes_out':9},"
+                  "'data_api':{'calls':10,'denials':11,'bytes_in':12,'bytes_out':0}}");
     ck_assert(json_equal(all, expected));
 }
 END_TEST

@@ -146,14 +146,14 @@ START_TEST(test_messages_are_bounded)
     const size_t most = SPEC_MESSAGE_BYTES - sizeof(ready);
     enum spec_message kind;
     struct report report;
-    size_t bytes;
+    struct spec_run order;
     for (size_t more = 0; more < 2; more++) {
         AR_AUTO_FREE char *provider = unit_repeat(ready, " ", most + more, "}");
         AR_AUTO_FREE char *daemon = unit_repeat(clear, " ", most + more, "}");
         ck_assert_uint_eq(strlen(provider), SPEC_MESSAGE_BYTES + more);
         ck_assert_int_eq(spec_parse_provider_message(provider, strlen(provider), &kind, &report),
                          (int)more);
-        ck_assert_int_eq(spec_parse_daemon_message(daemon, strlen(daemon), &kind, &bytes),
+        ck_assert_int_eq(spec_parse_daemon_message(daemon, strlen(daemon), &kind, &order),
                          (int)more);
     }
 }

@@ -244,11 +244,12 @@ static int read_spec(const char *text, size_t length)
 static int read_daemon(const char *text, size_t length)
 {
     enum spec_message kind = SPEC_READY;
-    size_t bytes = 0;
+    struct spec_run order = {0};
     AR_AUTO_FREE char *copy = exactly(text, length);
-    int outcome = spec_parse_daemon_message(copy, length, &kind, &bytes);
+    int outcome = spec_parse_daemon_message(copy, length, &kind, &order);
     if (outcome == 0)
-        ck_assert(kind == SPEC_CLEAR || (kind == SPEC_RUN && bytes > 0 && bytes <= SPEC_MAX_BYTES));
+        ck_assert(kind == SPEC_CLEAR ||
+                  (kind == SPEC_RUN && order.spec_bytes > 0 && order.spec_bytes <= SPEC_MAX_BYTES));
     else
         ck_assert_int_eq(outcome, 1);
     return outcome;
@@ -346,14 +347,14 @@ START_TEST(test_reports_survive)
     for (int round = 0; round < ROUNDS * 10; round++) {
         struct report report = random_report(&random), again;
         enum spec_message kind;
-        size_t bytes;
+        struct spec_run order;
         AR_AUTO_FREE char *text = spec_report_message(&report);
         ck_assert_msg(spec_parse_provider_message(text, strlen(text), &kind, &again) == 0, "%s",
                       text);
         ck_assert_int_eq(kind, SPEC_REPORT);
         ck_assert_msg(same_report(&report, &again), "%s", text);
         /* What one side says the other would never say. */
-        ck_assert_int_eq(spec_parse_daemon_message(text, strlen(text), &kind, &bytes), 1);
+        ck_assert_int_eq(spec_parse_daemon_message(text, strlen(text), &kind, &order), 1);
     }
 }
 END_TEST
@@ -362,13 +363,21 @@ START_TEST(test_orders_survive)
 {
     struct unit_random random = unit_random_new();
     for (int round = 0; round < ROUNDS * 10; round++) {
-        size_t bytes = 1 + unit_random_below(&random, SPEC_MAX_BYTES), read = 0;
+        const struct spec_run order = {.spec_bytes = 1 + unit_random_below(&random, SPEC_MAX_BYTES),
+                                       .data_port = unit_random_below(&random, 2),
+                                       .secrets = unit_random_below(&random, 2),
+                                       .paths = unit_random_below(&random, SPEC_MAX_PATHS + 1)};
+        struct spec_run read;
         struct report report;
         enum spec_message kind;
-        AR_AUTO_FREE char *text = spec_run_message(bytes);
+        AR_AUTO_FREE char *text = spec_run_message(&order);
         ck_assert_int_eq(spec_parse_daemon_message(text, strlen(text), &kind, &read), 0);
         ck_assert_int_eq(kind, SPEC_RUN);
-        ck_assert_uint_eq(read, bytes);
+        ck_assert_uint_eq(read.spec_bytes, order.spec_bytes);
+        ck_assert_uint_eq(read.paths, order.paths);
+        ck_assert_int_eq(read.data_port, order.data_port);
+        ck_assert_int_eq(read.secrets, order.secrets);
+        ck_assert_uint_le(spec_run_descriptors(&read), SPEC_MAX_DESCRIPTORS);
         ck_assert_int_eq(spec_parse_provider_message(text, strlen(text), &kind, &report), 1);
     }
 }
@@ -436,13 +445,15 @@ END_TEST
 
 START_TEST(test_no_byte_of_a_message_harms)
 {
-    const struct report exited = {.outcome = OUTCOME_EXITED, .usage = {1, 2, 3, 4, 5, 6}};
+    struct usage provider_usage = USAGE_UNKNOWN;
+    provider_usage.wall_us = provider_usage.user_us = provider_usage.output_bytes = 1;
+    const struct report exited = {.outcome = OUTCOME_EXITED, .usage = provider_usage};
     const struct report over = {
         .outcome = OUTCOME_LIMIT, .limit = LIMIT_MEMORY_BYTES, .usage = USAGE_UNKNOWN};
     AR_AUTO_FREE char *ready = spec_ready_message(false);
     AR_AUTO_FREE char *ahead = spec_ready_message(true);
     AR_AUTO_FREE char *clear = spec_clear_message();
-    AR_AUTO_FREE char *run = spec_run_message(SPEC_MAX_BYTES);
+    AR_AUTO_FREE char *run = spec_run_message(&(struct spec_run){.spec_bytes = SPEC_MAX_BYTES});
     AR_AUTO_FREE char *report = spec_report_message(&exited);
     AR_AUTO_FREE char *limit = spec_report_message(&over);
     expect_no_harm(read_provider, ready, 1);
