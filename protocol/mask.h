@@ -1,10 +1,11 @@
 /*
  * mask.h - takes secret values out of a stream of bytes.
  *
- * A value is found as it is, in base64 (both alphabets, at each of the three alignments), URL-encoded
- * (whatever is encoded of it, either case) and as the inside of a JSON string; line ends in between
- * do not matter. It comes out as "***". Values shorter than MASK_MIN_BYTES (without line ends at
- * their end) are not looked for: they would be found everywhere.
+ * A value is found as it is, in base64 (both alphabets, at each of the three alignments: the characters
+ * that it decides alone), URL-encoded (whatever is encoded of it, either case) and as the inside of a
+ * JSON string; line ends in between do not matter, unless there are many in a row. It comes out as
+ * "***". Values shorter than MASK_MIN_BYTES, line ends not counted, are not looked for: they would be
+ * found everywhere.
  *
  * A stream is fed in pieces of any size; what comes out is the same for any division into pieces.
  * Only what may still become a value is held back.
