@@ -83,7 +83,7 @@ static char *reference(const struct mask *mask, const char *text, size_t length)
     }
     for (size_t i = 0; i < length; i++) {
         if (covered[i] && !joined[i])
-            to = stpcpy(to, "***");
+            to = mempcpy(to, "***", 3);
         if (!covered[i])
             *to++ = text[i];
     }

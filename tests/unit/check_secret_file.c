@@ -18,7 +18,7 @@ START_TEST(test_round_trip)
     ck_assert(big && file);
     for (size_t i = 0; i < AR_COUNT(in); i++) {
         secret_file_head(i == 1 ? longest : in[i].name, in[i].length, head);
-        to = mempcpy(stpcpy(to, head), in[i].value, in[i].length);
+        to = mempcpy(mempcpy(to, head, strlen(head)), in[i].value, in[i].length);
     }
     const char *at = file;
     for (size_t i = 0; i < AR_COUNT(in); i++) {
