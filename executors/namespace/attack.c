@@ -84,8 +84,8 @@ static bool writes_outside_scratch(void)
 
 static bool sees_host_files(void)
 {
-    static const char *const paths[] = {"/etc/shadow", "/root", "/home",   "/sys",
-                                        "/run",        "/boot", "/scratch"};
+    static const char *const paths[] = {"/etc/shadow", "/root", "/home",    "/sys",
+                                        "/run/user",   "/boot", "/scratch", "/run/systemd"};
     for (size_t i = 0; i < AR_COUNT(paths); i++)
         if (access(paths[i], F_OK) == 0)
             return true;

@@ -29,6 +29,7 @@ enum mark {
 struct board {
     struct failure failure; /* a step of the set-up that failed; STEP_NONE: none did */
     bool taken;             /* a run was received */
+    bool has_port;          /* with a data port */
     bool done;              /* the rest is complete */
     enum outcome outcome;
     int exit_code;

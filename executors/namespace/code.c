@@ -3,6 +3,7 @@
  *
  * Until it executes the program it shares the memory of the first process and the launcher, as after
  * vfork(2): it only makes system calls, keeps numbers on a stack of its own, and has no way back.
+ * Nothing that it still needs is descriptor 3 (slot.h), where its data port goes.
  */
 #include "executors/namespace/code.h"
 
@@ -18,13 +19,18 @@
 
 static int take_streams(const struct code *code)
 {
-    const int *streams = code->order->streams;
+    const struct order *order = code->order;
+    const int *streams = order->streams;
     const int in = code->compiling ? code->slot->null : streams[0];
     const int out = code->compiling ? streams[2] : streams[1];
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(streams[2], STDERR_FILENO) < 0)
         return -errno;
-    return syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno : 0;
+    const bool port = order->data_port >= 0 && !code->compiling;
+    if (port && dup2(order->data_port, CODE_DATA_PORT) < 0)
+        return -errno;
+    const unsigned first = port ? CODE_DATA_PORT + 1 : STDERR_FILENO + 1;
+    return syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno : 0;
 }
 
 static enum step become(const struct code *code)
@@ -74,4 +80,6 @@ void code_let_go_of_streams(const struct order *order)
 {
     for (int i = 0; i < 3; i++)
         (void)close(order->streams[i]);
+    if (order->data_port >= 0)
+        (void)close(order->data_port);
 }

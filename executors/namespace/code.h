@@ -6,6 +6,9 @@
 
 #include "executors/namespace/order.h"
 
+#define CODE_DATA_PORT \
+    3 /* where the code finds its data port, if it has one; also in text: order.c */
+
 struct code {
     struct slot *slot;
     const struct order *order;
@@ -17,7 +20,7 @@ struct code {
  * the failure on the slot's board. */
 int code_start(const struct code *code, pid_t *pid) AR_MUST_CHECK;
 
-/* Closes our copies of the ends of its pipes: they are the code's alone. */
+/* Closes our copies of the ends of its pipes and of its data port: they are the code's alone. */
 void code_let_go_of_streams(const struct order *order);
 
 #endif

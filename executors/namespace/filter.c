@@ -10,7 +10,9 @@
  *     not hold.
  * What would only reach the host's disk, by way of the read-only pieces, is answered as done: no
  * file of a sandbox outlives it. Arguments that the kernel cuts to 32 bits are compared under a mask
- * of 32 bits. docs/security-model.md has the tables of this file; a test compares them.
+ * of 32 bits. What a run may reach (reach.h) opens a few things and closes others: with a network
+ * there are TCP sockets, with host paths files outlive their sandbox, and sockets of the host's
+ * services lie in its folders. docs/security-model.md has the tables of this file; a test compares them.
  */
 #include "executors/namespace/filter.h"
 
@@ -20,6 +22,8 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -95,7 +99,7 @@ static const char refused[] =
     "fanotify_init fanotify_mark finit_module fsconfig fsmount fsopen fspick init_module "
     "io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load "
     "kexec_load keyctl lookup_dcookie mbind migrate_pages modify_ldt "
-    "move_mount move_pages name_to_handle_at open_by_handle_at open_tree perf_event_open "
+    "move_pages name_to_handle_at open_by_handle_at open_tree perf_event_open "
     "pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv "
     "process_vm_writev ptrace quotactl quotactl_fd reboot request_key set_mempolicy "
     "setdomainname sethostname setns settimeofday swapoff swapon syslog umount2 unshare "
@@ -105,7 +109,8 @@ static const char refused[] =
 static const struct {
     const char *name;
     int error; /* without it */
-} trusted[] = {{"mount", EPERM}, {"mount_setattr", EPERM}, {"openat2", ENOSYS}};
+} trusted[] = {
+    {"mount", EPERM}, {"mount_setattr", EPERM}, {"move_mount", EPERM}, {"openat2", ENOSYS}};
 
 /* Extended attributes would be another way to take read permission away (access lists). */
 static const char unsupported[] =
@@ -125,12 +130,26 @@ static const char unsupported[] =
 #define CREATES(argument)    MASKED(argument, O_CREAT, O_CREAT)
 #define UNNAMED(argument)    MASKED(argument, (O_TMPFILE & ~O_DIRECTORY), (O_TMPFILE & ~O_DIRECTORY))
 
+/* Which slots a condition is for. */
+enum where { ALL, WITH_NETWORK, WITHOUT_NETWORK, WITH_FILES, WITHOUT_FILES };
+static const struct {
+    unsigned mask, reach;
+    const char *word;
+} wheres[] = {
+    [ALL] = {0, 0, "all"},
+    [WITH_NETWORK] = {REACH_NETWORK, REACH_NETWORK, "with a network"},
+    [WITHOUT_NETWORK] = {REACH_NETWORK, 0, "without a network"},
+    [WITH_FILES] = {REACH_FILES, REACH_FILES, "with host paths"},
+    [WITHOUT_FILES] = {REACH_FILES, 0, "without host paths"},
+};
+
 struct condition {
     const char *name;
     int error; /* 0: pretend success */
     unsigned count;
     struct scmp_arg_cmp compare[2];
     const char *when; /* in words, for people */
+    enum where where;
 };
 
 #define MAKES_UNREADABLE "it makes a file executable but not readable"
@@ -145,60 +164,127 @@ struct condition {
 #    define CLONE_FLAGS 0
 #endif
 
+/* A file that somebody else on the host may execute must not make him its owner. */
+#define SETS_AN_ID "it sets a set-uid or set-gid bit"
+#define SETS(argument, name)                                                         \
+    {name, EPERM, 1, {MASKED(argument, S_ISUID, S_ISUID)}, SETS_AN_ID, WITH_FILES},  \
+    {                                                                                \
+        name, EPERM, 1, {MASKED(argument, S_ISGID, S_ISGID)}, SETS_AN_ID, WITH_FILES \
+    }
+#define SETS_NEW(argument, name, makes)                                                     \
+    {name, EPERM, 2, {makes, MASKED(argument, S_ISUID, S_ISUID)}, SETS_AN_ID, WITH_FILES},  \
+    {                                                                                       \
+        name, EPERM, 2, {makes, MASKED(argument, S_ISGID, S_ISGID)}, SETS_AN_ID, WITH_FILES \
+    }
+
+/* Families of sockets. Internet sockets: the type without its flags is 1, the protocol 0 or TCP. */
 #define OF_A_NETWORK "its family is another than AF_UNIX"
+#define OF_OTHERS    "its family is another than AF_UNIX, AF_INET and AF_INET6"
+#define OF_FAMILY(compare)                                            \
+    {                                                                 \
+        "socket", EAFNOSUPPORT, 1, {compare}, OF_OTHERS, WITH_NETWORK \
+    }
+#define OF_TYPE(family, mask, value)                                               \
+    {                                                                              \
+        "socket", ESOCKTNOSUPPORT, 2, {EQUALS(0, family), MASKED(1, mask, value)}, \
+            "it is an internet socket, but not of a stream", WITH_NETWORK          \
+    }
+#define OF_PROTOCOL(family, compare)                                              \
+    {                                                                             \
+        "socket", EPROTONOSUPPORT, 2, {EQUALS(0, family), compare},               \
+            "it is an internet socket of another protocol than TCP", WITH_NETWORK \
+    }
+#define INTERNET(family)                                                                        \
+    OF_TYPE(family, 1, 0), OF_TYPE(family, 2, 2), OF_TYPE(family, 4, 4), OF_TYPE(family, 8, 8), \
+        OF_PROTOCOL(family, EQUALS(2, 1)), OF_PROTOCOL(family, MASKED(2, ~1ULL, 2)),            \
+        OF_PROTOCOL(family, MASKED(2, ~1ULL, 4)), OF_PROTOCOL(family, ABOVE(2, IPPROTO_TCP))
+
+#define FLOW_LABELS MASKED(1, LOW, IPPROTO_IPV6), MASKED(2, LOW, IPV6_FLOWLABEL_MGR)
+/* TLS and others in the kernel. */
+#define UPPER_LAYER MASKED(1, LOW, IPPROTO_TCP), MASKED(2, LOW, TCP_ULP)
 
 /* All terms of a condition must hold. */
 static const struct condition conditions[] = {
-    {"chmod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE},
-    {"fchmod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE},
-    {"fchmodat", EPERM, 1, {UNREADABLE(2)}, MAKES_UNREADABLE},
-    {"creat", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE},
-    {"mknod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE},
-    {"mknodat", EPERM, 1, {UNREADABLE(2)}, MAKES_UNREADABLE},
-    {"open", EPERM, 2, {CREATES(1), UNREADABLE(2)}, MAKES_UNREADABLE},
-    {"open", EPERM, 2, {UNNAMED(1), UNREADABLE(2)}, MAKES_UNREADABLE},
-    {"openat", EPERM, 2, {CREATES(2), UNREADABLE(3)}, MAKES_UNREADABLE},
-    {"openat", EPERM, 2, {UNNAMED(2), UNREADABLE(3)}, MAKES_UNREADABLE},
-    {"umask", EPERM, 1, {MASKED(0, S_IRUSR, S_IRUSR)}, "it keeps an owner from reading"},
+    {"chmod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE, ALL},
+    {"fchmod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE, ALL},
+    {"fchmodat", EPERM, 1, {UNREADABLE(2)}, MAKES_UNREADABLE, ALL},
+    {"creat", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE, ALL},
+    {"mknod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE, ALL},
+    {"mknodat", EPERM, 1, {UNREADABLE(2)}, MAKES_UNREADABLE, ALL},
+    {"open", EPERM, 2, {CREATES(1), UNREADABLE(2)}, MAKES_UNREADABLE, ALL},
+    {"open", EPERM, 2, {UNNAMED(1), UNREADABLE(2)}, MAKES_UNREADABLE, ALL},
+    {"openat", EPERM, 2, {CREATES(2), UNREADABLE(3)}, MAKES_UNREADABLE, ALL},
+    {"openat", EPERM, 2, {UNNAMED(2), UNREADABLE(3)}, MAKES_UNREADABLE, ALL},
+    {"umask", EPERM, 1, {MASKED(0, S_IRUSR, S_IRUSR)}, "it keeps an owner from reading", ALL},
 
-    {"prlimit64", EPERM, 2, {DIFFERS(0, 0), DIFFERS(2, 0)}, OF_ANOTHER},
-    {"prlimit64", 0, 2, {MASKED(1, LOW, RLIMIT_CORE), DIFFERS(2, 0)}, "it sets the core size"},
-    {"setrlimit", 0, 1, {MASKED(0, LOW, RLIMIT_CORE)}, "it sets the core size"},
-    {"setpriority", EPERM, 1, {DIFFERS(1, 0)}, OF_ANOTHER},
-    {"setpriority", EPERM, 1, {MASKED(0, LOW, PRIO_USER)}, "it changes all processes of a user"},
-    {"ioprio_set", EPERM, 1, {DIFFERS(1, 0)}, OF_ANOTHER},
-    {"ioprio_set", EPERM, 1, {MASKED(0, LOW, 3)}, "it changes all processes of a user"},
-    {"sched_setattr", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER},
-    {"sched_setparam", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER},
-    {"sched_setscheduler", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER},
-    {"sched_setaffinity", EPERM, 1, {MASKED(0, LOW, 1)}, "it changes the first process"},
+    SETS(1, "chmod"),
+    SETS(1, "fchmod"),
+    SETS(2, "fchmodat"),
+    SETS(1, "creat"),
+    SETS(1, "mknod"),
+    SETS(2, "mknodat"),
+    SETS_NEW(2, "open", CREATES(1)),
+    SETS_NEW(2, "open", UNNAMED(1)),
+    SETS_NEW(3, "openat", CREATES(2)),
+    SETS_NEW(3, "openat", UNNAMED(2)),
 
-    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_TASK_PERF_EVENTS_DISABLE)}, "it stops counters"},
-    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SET_MM)}, "it rewrites the map of the memory"},
-    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SCHED_CORE)}, "it takes a core for itself"},
-    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SET_MEMORY_MERGE)}, "it shares equal pages"},
-    {"madvise", EINVAL, 1, {MASKED(2, LOW, MADV_MERGEABLE)}, "it shares equal pages"},
+    {"prlimit64", EPERM, 2, {DIFFERS(0, 0), DIFFERS(2, 0)}, OF_ANOTHER, ALL},
+    {"prlimit64", 0, 2, {MASKED(1, LOW, RLIMIT_CORE), DIFFERS(2, 0)}, "it sets the core size", ALL},
+    {"setrlimit", 0, 1, {MASKED(0, LOW, RLIMIT_CORE)}, "it sets the core size", ALL},
+    {"setpriority", EPERM, 1, {DIFFERS(1, 0)}, OF_ANOTHER, ALL},
+    {"setpriority",
+     EPERM,
+     1,
+     {MASKED(0, LOW, PRIO_USER)},
+     "it changes all processes of a user",
+     ALL},
+    {"ioprio_set", EPERM, 1, {DIFFERS(1, 0)}, OF_ANOTHER, ALL},
+    {"ioprio_set", EPERM, 1, {MASKED(0, LOW, 3)}, "it changes all processes of a user", ALL},
+    {"sched_setattr", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER, ALL},
+    {"sched_setparam", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER, ALL},
+    {"sched_setscheduler", EPERM, 1, {DIFFERS(0, 0)}, OF_ANOTHER, ALL},
+    {"sched_setaffinity", EPERM, 1, {MASKED(0, LOW, 1)}, "it changes the first process", ALL},
+
+    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_TASK_PERF_EVENTS_DISABLE)}, "it stops counters", ALL},
+    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SET_MM)}, "it rewrites the map of the memory", ALL},
+    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SCHED_CORE)}, "it takes a core for itself", ALL},
+    {"prctl", EPERM, 1, {MASKED(0, LOW, PR_SET_MEMORY_MERGE)}, "it shares equal pages", ALL},
+    {"madvise", EINVAL, 1, {MASKED(2, LOW, MADV_MERGEABLE)}, "it shares equal pages", ALL},
 
     /* The host's huge pages are in no account, and few. */
-    {"mmap", ENOMEM, 1, {MASKED(3, MAP_HUGETLB, MAP_HUGETLB)}, TAKES_HUGE_PAGES},
-    {"memfd_create", ENOSYS, 1, {MASKED(1, MFD_HUGETLB, MFD_HUGETLB)}, TAKES_HUGE_PAGES},
-    {"shmget", EPERM, 1, {MASKED(2, SHM_HUGETLB, SHM_HUGETLB)}, TAKES_HUGE_PAGES},
+    {"mmap", ENOMEM, 1, {MASKED(3, MAP_HUGETLB, MAP_HUGETLB)}, TAKES_HUGE_PAGES, ALL},
+    {"memfd_create", ENOSYS, 1, {MASKED(1, MFD_HUGETLB, MFD_HUGETLB)}, TAKES_HUGE_PAGES, ALL},
+    {"shmget", EPERM, 1, {MASKED(2, SHM_HUGETLB, SHM_HUGETLB)}, TAKES_HUGE_PAGES, ALL},
 
-    {"sync", 0, 0, {{0}}, ON_THE_DISK},
-    {"syncfs", 0, 0, {{0}}, ON_THE_DISK},
-    {"fsync", 0, 0, {{0}}, ON_THE_DISK},
-    {"fdatasync", 0, 0, {{0}}, ON_THE_DISK},
-    {"sync_file_range", 0, 0, {{0}}, ON_THE_DISK},
-    {"msync", 0, 1, {MASKED(2, MS_SYNC, MS_SYNC)}, "it waits for the disk"},
-    {"fadvise64", 0, 1, {MASKED(3, LOW, POSIX_FADV_DONTNEED)}, "it empties the cache"},
-    {"fcntl", EINVAL, 1, {MASKED(1, LOW, F_NOTIFY)}, "it watches a folder"},
+    {"sync", 0, 0, {{0}}, ON_THE_DISK, ALL},
+    {"syncfs", 0, 0, {{0}}, ON_THE_DISK, ALL},
+    {"fsync", 0, 0, {{0}}, ON_THE_DISK, WITHOUT_FILES},
+    {"fdatasync", 0, 0, {{0}}, ON_THE_DISK, WITHOUT_FILES},
+    {"sync_file_range", 0, 0, {{0}}, ON_THE_DISK, WITHOUT_FILES},
+    {"msync", 0, 1, {MASKED(2, MS_SYNC, MS_SYNC)}, "it waits for the disk", WITHOUT_FILES},
+    {"fadvise64", 0, 1, {MASKED(3, LOW, POSIX_FADV_DONTNEED)}, "it empties the cache", ALL},
+    {"fcntl", EINVAL, 1, {MASKED(1, LOW, F_NOTIFY)}, "it watches a folder", ALL},
 
-    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCSTI)}, "it types into a terminal"},
-    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCLINUX)}, "it types into a terminal"},
+    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCSTI)}, "it types into a terminal", ALL},
+    {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCLINUX)}, "it types into a terminal", ALL},
 
     /* There is no network; and what a run did with the stack of it would be counted for the next. */
-    {"socket", EAFNOSUPPORT, 1, {DIFFERS(0, AF_UNIX)}, OF_A_NETWORK},
-    {"socketpair", EAFNOSUPPORT, 1, {DIFFERS(0, AF_UNIX)}, OF_A_NETWORK},
+    {"socket", EAFNOSUPPORT, 1, {DIFFERS(0, AF_UNIX)}, OF_A_NETWORK, WITHOUT_NETWORK},
+    /* There is one, of the run's own, and nothing in it but a listener of TCP. */
+    OF_FAMILY(EQUALS(0, 0)),
+    OF_FAMILY(MASKED(0, ~1ULL, 4)), /* 4, 5 */
+    OF_FAMILY(MASKED(0, ~1ULL, 6)), /* 6, 7 */
+    OF_FAMILY(MASKED(0, ~1ULL, 8)), /* 8, 9 */
+    OF_FAMILY(EQUALS(0, 3)),
+    OF_FAMILY(ABOVE(0, AF_INET6)),
+    INTERNET(AF_INET),
+    INTERNET(AF_INET6),
+    {"setsockopt", EPERM, 2, {FLOW_LABELS}, "it manages flow labels", WITH_NETWORK},
+    {"setsockopt", ENOENT, 2, {UPPER_LAYER}, "it puts another protocol over TCP", WITH_NETWORK},
+    /* A socket that has no peer yet could be connected to one of the host's, in a folder. */
+    {"socket", EACCES, 1, {EQUALS(0, AF_UNIX)}, "its family is AF_UNIX", WITH_FILES},
+    {"socketpair", EAFNOSUPPORT, 1, {DIFFERS(0, AF_UNIX)}, OF_A_NETWORK, ALL},
+    {"socketpair", EACCES, 1, {MASKED(1, 0xe, SOCK_DGRAM)}, "it is of datagrams", WITH_FILES},
 };
 
 /* No process but our own makes a namespace, and none at all a user namespace. */
@@ -253,10 +339,11 @@ static int add_trusted(scmp_filter_ctx context, uint64_t token)
     return result;
 }
 
-static int add_calls(scmp_filter_ctx context, uint64_t token)
+static int add_calls(scmp_filter_ctx context, uint64_t token, unsigned reach)
 {
     const struct scmp_arg_cmp plain = EQUALS(0, 0);
     const struct scmp_arg_cmp query = MASKED(0, LOW, LOW);
+    (void)reach; /* the list is the same for all */
     int result = add_names(context, SCMP_ACT_ALLOW, allowed);
     if (result == 0)
         result = add_names(context, REFUSE(EPERM), refused);
@@ -305,14 +392,20 @@ static int add_ioctl_types(scmp_filter_ctx context, unsigned mask, unsigned valu
     return result == 0 ? add_ioctl_types(context, longer, value | bit) : result;
 }
 
-static int add_conditions(scmp_filter_ctx context, uint64_t token)
+static bool is_for(const struct condition *condition, unsigned reach)
+{
+    return (reach & wheres[condition->where].mask) == wheres[condition->where].reach;
+}
+
+static int add_conditions(scmp_filter_ctx context, uint64_t token, unsigned reach)
 {
     int result = add_namespaces(context, token);
     if (result == 0)
         result = add_ioctl_types(context, 0, 0);
     for (size_t i = 0; result == 0 && i < AR_COUNT(conditions); i++)
-        result = add_rule(context, REFUSE((uint32_t)conditions[i].error), conditions[i].name,
-                          conditions[i].count, conditions[i].compare);
+        if (is_for(&conditions[i], reach))
+            result = add_rule(context, REFUSE((uint32_t)conditions[i].error), conditions[i].name,
+                              conditions[i].count, conditions[i].compare);
     return result;
 }
 
@@ -341,8 +434,8 @@ static int export_program(scmp_filter_ctx context, struct sock_fprog *out)
     return 0;
 }
 
-static int compile(uint32_t otherwise, int (*add)(scmp_filter_ctx, uint64_t), uint64_t token,
-                   struct sock_fprog *out)
+static int compile(uint32_t otherwise, int (*add)(scmp_filter_ctx, uint64_t, unsigned),
+                   uint64_t token, unsigned reach, struct sock_fprog *out)
 {
     scmp_filter_ctx context = seccomp_init(otherwise);
     if (!context)
@@ -351,19 +444,19 @@ static int compile(uint32_t otherwise, int (*add)(scmp_filter_ctx, uint64_t), ui
     if (result == 0)
         result = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (result == 0)
-        result = add(context, token);
+        result = add(context, token, reach);
     if (result == 0)
         result = export_program(context, out);
     seccomp_release(context);
     return result;
 }
 
-int filter_compile(uint64_t token, struct filter *out)
+int filter_compile(uint64_t token, unsigned reach, struct filter *out)
 {
     *out = (struct filter){0};
-    int result = compile(REFUSE(ENOSYS), add_calls, token, &out->calls);
+    int result = compile(REFUSE(ENOSYS), add_calls, token, reach, &out->calls);
     if (result == 0)
-        result = compile(SCMP_ACT_ALLOW, add_conditions, token, &out->conditions);
+        result = compile(SCMP_ACT_ALLOW, add_conditions, token, reach, &out->conditions);
     if (result < 0)
         filter_free(out);
     return result;
@@ -400,11 +493,12 @@ const char *filter_trusted(size_t index, int *error)
     return trusted[index].name;
 }
 
-const char *filter_condition(size_t index, const char **when, int *error)
+const char *filter_condition(size_t index, const char **when, int *error, const char **where)
 {
     if (index >= AR_COUNT(conditions))
         return NULL;
     *when = conditions[index].when;
     *error = conditions[index].error;
+    *where = wheres[conditions[index].where].word;
     return conditions[index].name;
 }

@@ -5,6 +5,7 @@
 #ifndef AUDITRUN_EXECUTORS_NAMESPACE_FILTER_H
 #define AUDITRUN_EXECUTORS_NAMESPACE_FILTER_H
 
+#include "executors/namespace/reach.h"
 #include "executors/namespace/step.h"
 
 #include <linux/filter.h>
@@ -16,8 +17,9 @@ struct filter {
 };
 
 /* Compiles both for the native architecture; calls by any other (i386, x32) kill the process. token:
- * what tells the launcher's calls. 0 with *out owned (filter_free()), -ENOMEM or -errno. */
-int filter_compile(uint64_t token, struct filter *out) AR_MUST_CHECK;
+ * what tells the launcher's calls; reach: what the code may. 0 with *out owned (filter_free()),
+ * -ENOMEM or -errno. */
+int filter_compile(uint64_t token, unsigned reach, struct filter *out) AR_MUST_CHECK;
 void filter_free(struct filter *filter);
 
 /* Puts the caller behind the filter, for good; needs no_new_privs. Only makes system calls.
@@ -38,8 +40,8 @@ const char *filter_names(enum filter_answer answer);
 const char *filter_trusted(size_t index, int *error);
 
 /* The condition with this index from 0: the name of the call, NULL after the last. *when says when it
- * holds, *error what the call then gives; 0: nothing is done, and success is told. New
- * namespaces, families of sockets and types of ioctl are not in this list. */
-const char *filter_condition(size_t index, const char **when, int *error);
+ * holds, *error what the call then gives (0: nothing is done, and success is told), *where in which
+ * slots. New namespaces and types of ioctl are not in this list. */
+const char *filter_condition(size_t index, const char **when, int *error, const char **where);
 
 #endif

@@ -17,6 +17,9 @@
 #include "executors/namespace/files.h"
 #include "executors/namespace/landlock.h"
 #include "executors/namespace/mounts.h"
+#include "executors/namespace/network.h"
+#include "executors/namespace/places.h"
+#include "executors/namespace/sockets.h"
 #include "executors/namespace/walls.h"
 
 #include <linux/capability.h>
@@ -40,6 +43,7 @@ struct inside {
     struct mounts_folders folders;
     int ruleset;     /* of Landlock; -1: none */
     int children;    /* signalfd of SIGCHLD */
+    int sockets;     /* the list of those in the run's own network; -1: it has none */
     int processors;  /* that the code can use at a time */
     int64_t base_us; /* the counter when the code was started; -1: no limit on it here */
 };
@@ -86,6 +90,21 @@ static int build_root(struct inside *inside)
                         &inside->board->failure);
 }
 
+static bool reaches(const struct inside *inside, unsigned reach)
+{
+    return (inside->slot->reach & reach) != 0;
+}
+
+static int raise_network(struct inside *inside)
+{
+    if (!reaches(inside, REACH_NETWORK))
+        return 0;
+    int result = network_raise();
+    if (result == 0)
+        inside->sockets = sockets_open();
+    return result < 0 ? result : inside->sockets < 0 ? inside->sockets : 0;
+}
+
 static int make_ruleset(struct inside *inside)
 {
     const int writable[] = {inside->folders.work, inside->folders.tmp};
@@ -93,7 +112,9 @@ static int make_ruleset(struct inside *inside)
         return 0;
     inside->ruleset = landlock_make(inside->slot->landlock, writable, AR_COUNT(writable));
     board_mark(inside->board, MARK_BUILT);
-    return inside->ruleset < 0 ? inside->ruleset : 0;
+    if (inside->ruleset < 0 || !reaches(inside, REACH_NETWORK))
+        return inside->ruleset < 0 ? inside->ruleset : 0;
+    return landlock_allow_connect(inside->ruleset, inside->slot->landlock, REACH_PORT);
 }
 
 /* ---- the run comes ---------------------------------------------------------------------------- */
@@ -105,6 +126,7 @@ static int take_order(struct inside *inside)
     if (result > 0)
         _exit(0);
     inside->board->taken = true;
+    inside->board->has_port = inside->start->order.data_port >= 0;
     board_mark(inside->board, MARK_TAKEN);
     return result;
 }
@@ -129,6 +151,32 @@ static int write_files(struct inside *inside)
     return result;
 }
 
+static int show_secrets(struct inside *inside)
+{
+    struct order *order = &inside->start->order;
+    if (!order->vault.text)
+        return 0;
+    int result = vault_show(inside->slot->token, &order->vault);
+    vault_wipe(&order->vault);
+    return result;
+}
+
+/* places_show() says on the board itself what was wrong. */
+static int show_places(struct inside *inside)
+{
+    const struct order *order = &inside->start->order;
+    const struct places places = {.grant = &order->spec->grant,
+                                  .trees = order->trees,
+                                  .ruleset = inside->ruleset,
+                                  .landlock = inside->slot->landlock};
+    if (order->tree_count == 0)
+        return 0;
+    int result = places_show(inside->slot->token, &places, &inside->board->failure);
+    for (size_t i = 0; i < order->tree_count; i++)
+        (void)close(order->trees[i]);
+    return result;
+}
+
 /* The compiler may write where the program will lie; a program of ours lies outside of the root. */
 static int open_code(struct inside *inside)
 {
@@ -149,6 +197,16 @@ static int lower_capabilities(struct inside *inside)
     int result = walls_keep_capabilities(MASK(CAP_DAC_READ_SEARCH) | closing);
     board_mark(inside->board, MARK_FILLED);
     return result;
+}
+
+/* From here on the daemon has the only descriptor of it. */
+static int hand_over_listener(struct inside *inside)
+{
+    const struct inside_source *source = &inside->start->source;
+    if (!reaches(inside, REACH_NETWORK))
+        return 0;
+    AR_AUTO_CLOSE int listener = network_listen();
+    return listener < 0 ? listener : source->listening(source->context, listener);
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
@@ -290,6 +348,7 @@ static int run(struct inside *inside)
     if (result < 0)
         return result;
     code_let_go_of_streams(&inside->start->order);
+    order_wipe(&inside->start->order); /* it has its variables in a memory of its own */
     if (await(inside, pid, &end))
         note_limit(inside->board, LIMIT_CPU_MS);
     else
@@ -348,6 +407,16 @@ static int collect_outputs(struct inside *inside)
     return result;
 }
 
+/* Sockets that outlived the run would keep its network. */
+static int sweep_network(struct inside *inside)
+{
+    if (inside->sockets < 0)
+        return 0;
+    int result = sockets_sweep(inside->sockets);
+    /* What is on its way to the daemon over the data port goes when the daemon closes that. */
+    return result < 0 && !(result == -ETIME && inside->board->has_port) ? result : 0;
+}
+
 int inside_main(void *argument)
 {
     static const struct {
@@ -357,20 +426,28 @@ int inside_main(void *argument)
         {STEP_GUARD, set_guard},
         {STEP_GUARD, watch_children},
         {STEP_ROOT, build_root},
+        {STEP_NETWORK, raise_network},
         {STEP_LANDLOCK, make_ruleset},
         {STEP_SPEC, take_order},
         {STEP_SCRATCH, size_scratch},
         {STEP_FILES, write_files},
+        {STEP_SECRETS, show_secrets},
+        {STEP_PATHS, show_places},
         {STEP_ROOT, open_code},
         {STEP_CAPABILITIES, lower_capabilities},
+        {STEP_NETWORK, hand_over_listener},
         {STEP_SPAWN, run_code},
         {STEP_LOST, note_usage},
         {STEP_SCRATCH, look_at_scratch},
         {STEP_OUTPUTS, collect_outputs},
+        {STEP_SOCKETS, sweep_network},
     };
     struct inside_start *start = argument;
-    struct inside inside = {
-        .start = start, .slot = start->slot, .board = &start->slot->board, .ruleset = -1};
+    struct inside inside = {.start = start,
+                            .slot = start->slot,
+                            .board = &start->slot->board,
+                            .ruleset = -1,
+                            .sockets = -1};
 
     for (size_t i = 0; i < AR_COUNT(steps); i++) {
         int result = steps[i].run(&inside);

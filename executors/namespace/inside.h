@@ -11,6 +11,9 @@ struct inside_source {
     /* Waits for a run, in the first process. 0 with the order made; 1: there will be none;
      * negative with *failure set: there is one, and it cannot be done. */
     int (*take)(void *context, struct order *order, struct failure *failure);
+    /* Hands over the socket that listens in the run's network, before the code starts; borrowed. 0 or
+     * negative. May be NULL in a slot that reaches no network. */
+    int (*listening)(void *context, int listener);
     void *context;
 };
 

@@ -2,7 +2,7 @@
  * landlock.c - rules for the code's files, by the version of the kernel.
  *
  * All rights that the kernel knows are handled, so that what no rule allows is refused. No rule
- * allows TCP; the scopes keep abstract sockets and signals inside. Numbers are written out where the
+ * allows TCP, but for connecting to one port where there is a network; the scopes keep abstract sockets and signals inside. Numbers are written out where the
  * headers of the C library may be older than the kernel.
  */
 #include "executors/namespace/landlock.h"
@@ -20,11 +20,27 @@
 #define FS_TRUNCATE  (1ull << 14)       /* 3 */
 #define FS_IOCTL_DEV (1ull << 15)       /* 5 */
 #define NET_TCP      3ull               /* 4: bind and connect */
-#define SCOPES       3ull               /* 6: abstract unix sockets, signals */
+#define NET_CONNECT  2ull
+#define RULE_PORT    2
+#define SCOPES       3ull /* 6: abstract unix sockets, signals */
+
+/* What makes sense on a file that is no folder. */
+#define FS_OF_FILES                                                                              \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | \
+     FS_TRUNCATE | FS_IOCTL_DEV)
+/* What there is no use for in a folder of the host. */
+#define FS_NOT_DATA                                                                              \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
+     LANDLOCK_ACCESS_FS_MAKE_SOCK | FS_IOCTL_DEV)
 
 /* struct landlock_ruleset_attr of version 6. */
 struct ruleset {
     uint64_t fs, net, scoped;
+};
+
+/* struct landlock_net_port_attr */
+struct port_rule {
+    uint64_t rights, port;
 };
 
 static uint64_t all_of_files(int version)
@@ -64,6 +80,20 @@ static int allow_path(int ruleset, const char *path, uint64_t rights)
 int landlock_allow(int ruleset, int version, int folder)
 {
     return allow(ruleset, folder, all_of_files(version));
+}
+
+int landlock_allow_data(int ruleset, int version, int tree, bool folder)
+{
+    const uint64_t rights = all_of_files(version) & ~FS_NOT_DATA;
+    return allow(ruleset, tree, folder ? rights : rights & FS_OF_FILES);
+}
+
+int landlock_allow_connect(int ruleset, int version, uint16_t port)
+{
+    const struct port_rule rule = {.rights = NET_CONNECT, .port = port};
+    if (version < 4)
+        return 0;
+    return syscall(SYS_landlock_add_rule, ruleset, RULE_PORT, &rule, 0) < 0 ? -errno : 0;
 }
 
 int landlock_allow_program(int ruleset, int program)

@@ -19,6 +19,12 @@ int landlock_make(int version, const int *writable, size_t count) AR_MUST_CHECK;
 /* Lets the ruleset allow writing in one more folder. 0 or -errno. */
 int landlock_allow(int ruleset, int version, int folder) AR_MUST_CHECK;
 
+/* The same for a folder or a file of the host, for data only: no programs, devices and sockets. */
+int landlock_allow_data(int ruleset, int version, int tree, bool folder) AR_MUST_CHECK;
+
+/* Lets it allow TCP connections to a port. 0 or -errno. */
+int landlock_allow_connect(int ruleset, int version, uint16_t port) AR_MUST_CHECK;
+
 /* Lets it allow the execution of one more file, which lies outside of that root. 0 or -errno. */
 int landlock_allow_program(int ruleset, int program) AR_MUST_CHECK;
 

@@ -80,6 +80,28 @@ static void read_host_limits(const char *words, bool enforced[LIMIT_COUNT])
     }
 }
 
+/* What its runs may reach, as the daemon tells a provider. False: something that we do not know. */
+static bool read_reach(const char *words, unsigned *reach)
+{
+    static const struct {
+        const char *word;
+        unsigned reach;
+    } known[] = {{"network", REACH_NETWORK}, {"files", REACH_FILES}};
+    *reach = 0;
+    for (; words && *(words += strspn(words, " "));) {
+        const size_t length = strcspn(words, " ");
+        size_t i = 0;
+        while (i < AR_COUNT(known) &&
+               (strlen(known[i].word) != length || strncmp(known[i].word, words, length) != 0))
+            i++;
+        if (i == AR_COUNT(known))
+            return false;
+        *reach |= known[i].reach;
+        words += length;
+    }
+    return true;
+}
+
 static int read_languages(const char *directory, struct languages *languages)
 {
     struct languages_fault fault;
@@ -112,6 +134,8 @@ static int serve_or_probe(const struct settings *settings, const char *verb)
     const bool serve = strcmp(verb, "serve") == 0;
 
     read_host_limits(getenv("AUDITRUN_HOST_LIMITS"), options.host_enforces);
+    if (serve && !read_reach(getenv("AUDITRUN_REACH"), &options.reach))
+        return refuse("AUDITRUN_REACH names what there is not");
     if (choose_ids(settings, !serve, &options.ids) != 0 ||
         read_languages(settings->languages, &languages) != 0)
         return 1;

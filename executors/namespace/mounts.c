@@ -115,7 +115,7 @@ int mounts_set_code(uint64_t token, bool writable)
 {
     struct mount_attr attr = {.attr_set = writable ? 0 : MOUNT_ATTR_RDONLY,
                               .attr_clr = writable ? MOUNT_ATTR_RDONLY : 0};
-    return trusted_mount_setattr(token, MOUNTS_CODE, &attr);
+    return trusted_mount_setattr(token, AT_FDCWD, MOUNTS_CODE, &attr);
 }
 
 bool mounts_scratch_is_full(const struct mounts_folders *folders)

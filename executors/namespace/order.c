@@ -7,6 +7,7 @@
 #include "executors/namespace/order.h"
 
 #include "executors/namespace/mounts.h"
+#include "executors/namespace/network.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,25 +21,117 @@ static const char *const base_variables[] = {"PATH=/usr/local/bin:/usr/bin:/bin"
                                              "USER=sandbox",
                                              NULL};
 
+#define MAX_VARIABLES 24 /* of ours; a bound, not a figure */
+
 void order_init(struct order *order)
 {
-    *order = (struct order){.program = -1, .streams = {-1, -1, -1, -1}};
+    *order =
+        (struct order){.program = -1, .streams = {-1, -1, -1, -1}, .data_port = -1, .secrets = -1};
 }
 
-/* Is all that is granted among what the envelope has? memory_bytes, wall_ms and output_bytes are
+/* ---- the grant -------------------------------------------------------------------------------- */
+
+/* Is all that is granted among what the slot is for? memory_bytes, wall_ms and output_bytes are
  * enforced by the host, and are only passed on. */
 static bool offered(const struct slot *slot, const struct grant *grant)
 {
-    if (grant->network != NETWORK_NONE || grant->data_api.count > 0 || grant->secrets.count > 0 ||
-        grant->read.count > 0 || grant->write.count > 0)
+    const unsigned reach = (grant->network != NETWORK_NONE ? REACH_NETWORK : 0u) |
+                           (grant->read.count + grant->write.count > 0 ? REACH_FILES : 0u);
+    if (reach != slot->reach)
         return false;
     return !grant->limits.has[LIMIT_CPU_MS] || slot->counter >= 0 ||
            slot->host_enforces[LIMIT_CPU_MS];
 }
 
+/* Has the order what it is granted, and nothing else? */
+static bool has_descriptors(const struct order *order)
+{
+    const struct grant *grant = &order->spec->grant;
+    return (grant->data_api.count > 0) == (order->data_port >= 0) &&
+           (grant->secrets.count > 0) == (order->secrets >= 0) &&
+           grant->read.count + grant->write.count == order->tree_count;
+}
+
+/* ---- variables -------------------------------------------------------------------------------- */
+
+static size_t add_all(const char **list, size_t count, const char *const *more)
+{
+    while (*more && count < MAX_VARIABLES)
+        list[count++] = *more++;
+    list[count] = NULL;
+    return count;
+}
+
+/* Those that every program has, and those that tell the code of what it is granted. */
+static void choose_variables(const struct order *order, const char *list[MAX_VARIABLES + 1])
+{
+    static const char *const port[] = {"AUDITRUN_API_FD=3", NULL};
+    size_t count = add_all(list, 0, base_variables);
+    if (order->spec->grant.network != NETWORK_NONE)
+        count = add_all(list, count, network_variables);
+    if (order->data_port >= 0)
+        (void)add_all(list, count, port);
+}
+
+/* Takes out the variable that has the name of this one, if there is one. */
+static size_t drop_same(char **env, size_t count, const char *variable)
+{
+    const size_t length = strcspn(variable, "=") + 1;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(env[i], variable, length) == 0)
+            free(env[i]);
+        else
+            env[kept++] = env[i];
+    env[kept] = NULL;
+    return kept;
+}
+
+static int add_secret_variables(struct order *order)
+{
+    const struct text_list *names = &order->spec->grant.secrets_env;
+    size_t count = 0;
+    while (order->env[count])
+        count++;
+    char **env = reallocarray(order->env, count + names->count + 1, sizeof(*env));
+    if (!env)
+        return -ENOMEM;
+    order->env = env;
+    for (size_t i = 0; i < names->count; i++) {
+        char *variable;
+        int result = vault_variable(&order->vault, names->items[i], &variable);
+        if (result != 0)
+            return result;
+        count = drop_same(env, count, variable);
+        env[count++] = variable;
+        env[count] = NULL;
+        order->secret_variables++;
+    }
+    return 0;
+}
+
+/* The values are mapped as late as here: nothing else can fail any more. */
+static int take_secrets(struct order *order, struct failure *failure)
+{
+    if (order->secrets < 0)
+        return 0;
+    int result = vault_open(&order->vault, order->secrets, &order->spec->grant.secrets);
+    (void)close(order->secrets);
+    order->secrets = -1;
+    if (result < 0)
+        return step_fail(failure, STEP_SECRETS, -result);
+    result = add_secret_variables(order);
+    if (result == 0)
+        return 0;
+    return step_fail(failure, result < 0 ? STEP_SECRETS : STEP_VARIABLE, result < 0 ? -result : 0);
+}
+
+/* ---- orders ----------------------------------------------------------------------------------- */
+
 static bool make_vectors(struct order *order, const struct language *language)
 {
     AR_AUTO_FREE char *code_path = NULL;
+    const char *variables[MAX_VARIABLES + 1];
     if (asprintf(&code_path, MOUNTS_CODE "/%s", language->file) < 0) {
         code_path = NULL;
         return false;
@@ -52,8 +145,9 @@ static bool make_vectors(struct order *order, const struct language *language)
         if (!order->compile || !order->base_env)
             return false;
     }
+    choose_variables(order, variables);
     order->run = languages_command(&language->run, &places, &order->spec->args);
-    order->env = languages_environment(language, &places, base_variables, order->spec);
+    order->env = languages_environment(language, &places, variables, order->spec);
     return order->run && order->env;
 }
 
@@ -64,14 +158,44 @@ int order_make(struct order *order, const struct slot *slot, const struct langua
     const struct language *language = languages_find(languages, spec->language);
     if (!language)
         return step_fail(failure, STEP_LANGUAGE, 0);
-    if (!offered(slot, &spec->grant))
+    if (!offered(slot, &spec->grant) || !has_descriptors(order))
         return step_fail(failure, STEP_GRANT, 0);
     order->code_file = language->file;
-    return make_vectors(order, language) ? 0 : step_fail(failure, STEP_SPEC, ENOMEM);
+    return make_vectors(order, language) ? take_secrets(order, failure)
+                                         : step_fail(failure, STEP_SPEC, ENOMEM);
+}
+
+int order_make_own(struct order *order, const struct slot *slot, int program, char **words,
+                   struct spec *spec, struct failure *failure)
+{
+    static const struct language none = {0};
+    const struct languages_places nowhere = {.file = "", .program = ""};
+    const char *variables[MAX_VARIABLES + 1];
+
+    order->spec = spec;
+    order->run = words;
+    order->program = program;
+    order->code_file = "program";
+    if (!offered(slot, &spec->grant) || !has_descriptors(order))
+        return step_fail(failure, STEP_GRANT, 0);
+    choose_variables(order, variables);
+    order->env = languages_environment(&none, &nowhere, variables, spec);
+    return order->env ? take_secrets(order, failure) : step_fail(failure, STEP_SPEC, ENOMEM);
+}
+
+void order_wipe(struct order *order)
+{
+    size_t count = 0;
+    vault_wipe(&order->vault);
+    while (order->secret_variables > 0 && order->env[count])
+        count++;
+    for (; order->secret_variables > 0; order->secret_variables--, count--)
+        explicit_bzero(order->env[count - 1], strlen(order->env[count - 1]));
 }
 
 void order_free(struct order *order)
 {
+    order_wipe(order);
     spec_free(order->spec);
     languages_free_vector(order->compile);
     languages_free_vector(order->run);

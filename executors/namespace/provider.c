@@ -11,6 +11,7 @@
 #include "executors/common/spec_file.h"
 #include "executors/namespace/sandbox.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,22 @@ static void tell_control(int result)
 {
     (void)fprintf(stderr, "auditrun-executor-namespace: the control socket (descriptor 3): %s\n",
                   strerror(-result));
+}
+
+/* Descriptors of an order go to where the sandbox looks for them. */
+static void take_descriptors(const struct serve_order *received, struct order *order)
+{
+    const struct spec_run *run = &received->run;
+    const int *all = received->descriptors;
+    memcpy(order->streams, &all[SERVE_STDIN], sizeof(order->streams));
+    if (run->data_port)
+        order->data_port = all[SERVE_DATA_PORT];
+    if (run->secrets)
+        order->secrets = all[spec_run_secrets_place(run)];
+    memcpy(order->trees, &all[spec_run_paths_place(run)], run->paths * sizeof(int));
+    order->tree_count = run->paths;
+    if (run->data_port) /* the code may not know how to wait for it */
+        (void)fcntl(order->data_port, F_SETFL, 0);
 }
 
 /* In the first process of a sandbox: says ready and waits for the run. What is received belongs to
@@ -45,11 +62,17 @@ static int take_run(void *context, struct order *order, struct failure *failure)
             tell_control(result);
         return 1;
     }
-    memcpy(order->streams, &received.descriptors[SERVE_STDIN], sizeof(order->streams));
+    take_descriptors(&received, order);
     result = spec_file_read(received.descriptors[SERVE_SPEC], received.run.spec_bytes, &spec);
     if (result != 0)
         return step_fail(failure, STEP_SPEC, result < 0 ? -result : 0);
     return order_make(order, provider->slot, provider->languages, spec, failure);
+}
+
+static int hand_over(void *context, int listener)
+{
+    const struct provider *provider = context;
+    return serve_listener(&provider->serve, listener);
 }
 
 /* What a sandbox is, once its run is over and nothing of it is left. */
@@ -59,18 +82,22 @@ static int report_run(struct provider *provider, const struct report *report)
 {
     struct slot *slot = provider->slot;
     int swept = slot_sweep_sockets(slot);
+    if (swept == -ETIME && slot->board.has_port) /* they are on their way to the daemon */
+        swept = 1;
     board_mark(&slot->board, MARK_CHECKED);
     int result = swept < 0 ? swept : serve_report(&provider->serve, report);
     if (slot->timed)
         board_tell(&slot->board);
-    return result < 0 ? result : swept;
+    /* Mountpoints of host paths were made in the slot's root. */
+    return result < 0 ? result : swept > 0 || slot->reach & REACH_FILES;
 }
 
 /* One sandbox, from its start to the report of its run. ENDED, ENDED_WITH_SLOT (also when the daemon
  * wants us to go), or negative. */
 static int do_run(struct provider *provider)
 {
-    const struct inside_source source = {.take = take_run, .context = provider};
+    const struct inside_source source = {
+        .take = take_run, .listening = hand_over, .context = provider};
     struct sandbox sandbox;
     struct failure failure = {0};
     struct report report;

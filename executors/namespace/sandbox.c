@@ -26,8 +26,10 @@ int sandbox_start(struct sandbox *sandbox, struct slot *slot, const struct insid
     order_init(&sandbox->start.order);
     slot->board = (struct board){0};
     board_mark(&slot->board, MARK_BEGIN);
+    const int network = slot->reach & REACH_NETWORK ? CLONE_NEWNET : 0;
     pid_t pid = trusted_clone(slot->token, inside_main, slot_stack_top(&slot->first),
-                              NAMESPACES | CLONE_PIDFD | SIGCHLD, &sandbox->start, &sandbox->pidfd);
+                              NAMESPACES | network | CLONE_PIDFD | SIGCHLD, &sandbox->start,
+                              &sandbox->pidfd);
     return pid < 0 ? step_fail(failure, STEP_CLONE, -pid) : 0;
 }
 

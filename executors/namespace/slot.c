@@ -7,12 +7,14 @@
  *
  * The network namespace is the slot's and not the run's: a new one costs more than all the others
  * together. It has no interface that is up and nobody who may change that, so that all a run could
- * leave in it are sockets; slot_sweep_sockets() looks for those.
+ * leave in it are sockets; slot_sweep_sockets() looks for those. Runs that are granted a network have
+ * one of their own all the same.
  */
 #include "executors/namespace/slot.h"
 
 #include "executors/namespace/filter.h"
 #include "executors/namespace/landlock.h"
+#include "executors/namespace/sockets.h"
 #include "executors/namespace/template.h"
 #include "executors/namespace/trusted.h"
 #include "executors/namespace/walls.h"
@@ -21,14 +23,12 @@
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -48,8 +48,6 @@
 #define CODE_STACK_BYTES  ((size_t)65536)
 #define GUARD_BYTES       ((size_t)4096)
 #define HOST_NAME         "sandbox"
-#define SWEEP_TRIES       1000
-#define SWEEP_PAUSE_MS    2
 
 static int open_self(struct slot *slot)
 {
@@ -147,39 +145,13 @@ static int enter_namespaces(struct slot *slot)
         return -errno;
     if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0 || setdomainname("", 0) < 0)
         return -errno;
-    slot->sockets = open("/proc/self/net/unix", O_RDONLY | O_CLOEXEC);
-    return slot->sockets < 0 ? -errno : 0;
-}
-
-static bool has_sockets(const struct slot *slot)
-{
-    char text[256];
-    ssize_t length = pread(slot->sockets, text, sizeof(text), 0);
-    const char *end = length > 0 ? memchr(text, '\n', (size_t)length) : NULL;
-    return !end || end + 1 != text + length; /* something below the heading */
-}
-
-/* The kernel looks for sockets that nobody holds when one is closed (unix_gc()). */
-static void make_kernel_look(void)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return;
-    (void)close(pair[0]);
-    (void)close(pair[1]);
+    slot->sockets = sockets_open();
+    return slot->sockets < 0 ? slot->sockets : 0;
 }
 
 int slot_sweep_sockets(const struct slot *slot)
 {
-    if (!has_sockets(slot))
-        return 0;
-    for (int i = 0; i < SWEEP_TRIES; i++) {
-        make_kernel_look();
-        (void)poll(NULL, 0, SWEEP_PAUSE_MS);
-        if (!has_sockets(slot))
-            return 1;
-    }
-    return -ETIME;
+    return sockets_sweep(slot->sockets);
 }
 
 /* Sandboxes see a machine that was started when their slot was. A kernel without time namespaces
@@ -222,7 +194,7 @@ static int enter_filter(struct slot *slot)
     struct filter filter = {0};
     int result = trusted_make(&slot->token);
     if (result == 0)
-        result = filter_compile(slot->token, &filter);
+        result = filter_compile(slot->token, slot->reach, &filter);
     if (result == 0)
         result = filter_install(&filter);
     filter_free(&filter);
@@ -233,8 +205,12 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
 {
     int result;
 
-    *slot = (struct slot){
-        .timed = options->timed, .self = -1, .counter = -1, .null = -1, .sockets = -1};
+    *slot = (struct slot){.reach = options->reach,
+                          .timed = options->timed,
+                          .self = -1,
+                          .counter = -1,
+                          .null = -1,
+                          .sockets = -1};
     memcpy(slot->host_enforces, options->host_enforces, sizeof(slot->host_enforces));
     (void)reset_signals();
     if ((result = take_memory(slot)) < 0)

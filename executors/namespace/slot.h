@@ -11,6 +11,7 @@
 #include "executors/namespace/board.h"
 #include "executors/namespace/ids.h"
 #include "executors/namespace/mounts.h"
+#include "executors/namespace/reach.h"
 
 #include <sys/types.h>
 
@@ -19,6 +20,7 @@
 struct slot_options {
     struct ids ids;                  /* who it is on the host */
     bool host_enforces[LIMIT_COUNT]; /* by control groups, for whatever runs in the slot */
+    unsigned reach;                  /* what its runs may (reach.h) */
     bool timed;                      /* tell on descriptor 2 where the time of each run went */
     const struct text_list *etc;     /* names in the host's /etc that sandboxes see; NULL: none */
 };
@@ -34,6 +36,7 @@ struct slot {
     bool own_clock;  /* the time namespace starts with the slot */
     bool own_groups; /* no group of the host is left in the credentials */
     bool host_enforces[LIMIT_COUNT];
+    unsigned reach; /* REACH_*: its runs are granted just that */
     bool timed;
     int landlock;       /* the kernel's version of it; 0: none */
     int self;           /* pidfd of the launcher: can be read when it has ended */
@@ -46,7 +49,8 @@ struct slot {
     struct slot_stack first, code; /* of its first process, and of the code's until it executes */
 };
 
-/* 0, or negative with *failure set; the process can only end then. Resets signal dispositions. */
+/* 0, or negative with *failure set; the process can only end then. Resets signal dispositions.
+ * Descriptor 3 must be taken, by something that no sandbox needs: the code may get one there. */
 int slot_enter(struct slot *slot, const struct slot_options *options,
                struct failure *failure) AR_MUST_CHECK;
 
@@ -59,10 +63,9 @@ char *slot_stack_top(const struct slot_stack *stack);
 /* Processor time so far, in microseconds, of the launcher and everything below it. -1: unknown. */
 int64_t slot_processor_us(const struct slot *slot);
 
-/* After the end of a run's last process: is anything of it left in the network namespace? Sockets that
- * were sent over each other belong to nobody, and live, with all descriptors that were sent over them,
- * until the kernel looks for such. Makes it look, and waits until they are gone. 0: there were none;
- * 1: there were, and the slot has served its last run; -ETIME: they are still there. */
+/* After the end of a run's last process: is anything of it left in the slot's network namespace?
+ * (sockets.h) 0: there were no sockets; 1: there were, and the slot has served its last run; -ETIME:
+ * they are still there. */
 int slot_sweep_sockets(const struct slot *slot) AR_MUST_CHECK;
 
 #endif

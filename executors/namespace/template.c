@@ -77,8 +77,17 @@ static int write_text(const char *path, const char *text, size_t length)
 
 static int mount_base(void)
 {
-    static const char *const folders[] = {
-        "/proc", "/work", "/tmp", "/code", "/dev", "/etc", "/usr", "/var", "/etc/alternatives"};
+    static const char *const folders[] = {"/proc",
+                                          "/work",
+                                          "/tmp",
+                                          "/code",
+                                          "/dev",
+                                          "/etc",
+                                          "/usr",
+                                          "/var",
+                                          "/run",
+                                          "/run/secrets",
+                                          "/etc/alternatives"};
     char path[64];
 
     umask(022);

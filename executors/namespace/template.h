@@ -2,7 +2,7 @@
  * template.h - the root file system that every sandbox of a slot starts from, made once.
  *
  * After template_build() the process sees nothing of the host but this: read-only /usr and what hangs
- * on it, /etc, /dev, and the empty folders /work /tmp /code that a run mounts on. Its /proc is that of
+ * on it, /etc, /dev, and the empty folders /work /tmp /code /run/secrets that a run mounts on. Its /proc is that of
  * a pid namespace without any process: the kernel wants to see one before it gives out a new one, which
  * every run mounts over it.
  */

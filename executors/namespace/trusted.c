@@ -29,9 +29,17 @@ int trusted_mount(uint64_t token, const char *source, const char *target, const 
     return result_of(syscall(SYS_mount, source, target, type, flags, options, token));
 }
 
-int trusted_mount_setattr(uint64_t token, const char *path, const struct mount_attr *attr)
+int trusted_mount_setattr(uint64_t token, int folder, const char *path,
+                          const struct mount_attr *attr)
 {
-    return result_of(syscall(SYS_mount_setattr, AT_FDCWD, path, 0, attr, sizeof(*attr), token));
+    const int flags = path[0] ? 0 : AT_EMPTY_PATH;
+    return result_of(syscall(SYS_mount_setattr, folder, path, flags, attr, sizeof(*attr), token));
+}
+
+int trusted_move_mount(uint64_t token, int tree, int target)
+{
+    const unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+    return result_of(syscall(SYS_move_mount, tree, "", target, "", flags, token));
 }
 
 int trusted_openat2(uint64_t token, int folder, const char *path, const struct open_how *how)

@@ -34,8 +34,11 @@ int trusted_make(uint64_t *token) AR_MUST_CHECK;
 /* As the calls of their names, with 0, a descriptor or a pid, or -errno. */
 int trusted_mount(uint64_t token, const char *source, const char *target, const char *type,
                   unsigned long flags, const char *options) AR_MUST_CHECK;
-int trusted_mount_setattr(uint64_t token, const char *path,
+/* path "": the mount that the descriptor is of. */
+int trusted_mount_setattr(uint64_t token, int folder, const char *path,
                           const struct mount_attr *attr) AR_MUST_CHECK;
+/* Puts the detached mount `tree` over the folder or file that `target` (O_PATH) is. */
+int trusted_move_mount(uint64_t token, int tree, int target) AR_MUST_CHECK;
 int trusted_openat2(uint64_t token, int folder, const char *path,
                     const struct open_how *how) AR_MUST_CHECK;
 /* Starts main(argument) in our memory, with its stack ending at top. */

@@ -64,7 +64,10 @@ START_TEST(host_is_not_there)
 {
     expect(
         "bash",
-        "for f in /etc/shadow /root /home /sys /run /boot /opt /srv /mnt /scratch /proc/1 "
+        "[ \"$(echo /run/* /run/.[!.]* /run/secrets/*)\" = '/run/secrets /run/.[!.]* "
+        "/run/secrets/*' ] "
+        "|| ls -A /run /run/secrets\n"
+        "for f in /etc/shadow /root /home /sys /boot /opt /srv /mnt /scratch /proc/1 "
         "/proc/sys /proc/cmdline /proc/kcore /dev/kmsg /dev/vda /dev/sda /dev/tty; do\n"
         "[ -e $f ] && echo $f; done\n"
         "for d in / /usr /etc /dev /code /proc; do\n"

@@ -122,6 +122,12 @@ bool executor_envelope(const char *const *words, struct envelope *envelope)
 
 bool executor_start(struct executor *executor, const char *const *words, const char *slot)
 {
+    return executor_start_reaching(executor, words, slot, "");
+}
+
+bool executor_start_reaching(struct executor *executor, const char *const *words, const char *slot,
+                             const char *reach)
+{
     int ends[2];
 
     *executor = (struct executor){.control = -1};
@@ -130,6 +136,7 @@ bool executor_start(struct executor *executor, const char *const *words, const c
     executor->pid = fork();
     if (executor->pid == 0) {
         (void)setenv("AUDITRUN_SLOT", slot, 1);
+        (void)setenv("AUDITRUN_REACH", reach, 1);
         become(words, "serve", -1, ends[1]);
     }
     (void)close(ends[1]);
@@ -168,16 +175,38 @@ bool executor_signal(struct executor *executor, int number)
 
 /* ---- messages --------------------------------------------------------------------------------- */
 
-/* One message of the provider. False: none came in time, or it is none of the contract's. */
+/* Reads a message; *passed is the descriptor that came with it, or -1. */
+static ssize_t receive_text(int control, char *text, int *passed)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } space = {0};
+    struct iovec part = {.iov_base = text, .iov_len = SPEC_MESSAGE_BYTES};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = space.bytes,
+                             .msg_controllen = sizeof(space.bytes)};
+    *passed = -1;
+    ssize_t length = recvmsg(control, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(passed, CMSG_DATA(header), sizeof(int));
+    return length;
+}
+
+/* One message of the provider. False: none came in time, or it is none of the contract's. A listener
+ * has a descriptor (*passed, owned), and nothing else has. */
 static bool receive(struct executor *executor, int64_t deadline, enum spec_message *kind,
-                    struct report *report)
+                    struct report *report, int *passed)
 {
     struct pollfd wait = {.fd = executor->control, .events = POLLIN};
     AR_AUTO_FREE char *text = malloc(SPEC_MESSAGE_BYTES);
     if (!text || poll(&wait, 1, left(deadline)) != 1)
         return false;
-    ssize_t length = recv(executor->control, text, SPEC_MESSAGE_BYTES, 0);
-    return length > 0 && spec_parse_provider_message(text, (size_t)length, kind, report) == 0;
+    ssize_t length = receive_text(executor->control, text, passed);
+    return length > 0 && spec_parse_provider_message(text, (size_t)length, kind, report) == 0 &&
+           (*kind == SPEC_LISTENER) == (*passed >= 0);
 }
 
 /* As the daemon does: a provider that prepares ahead is told that it may. */
@@ -192,9 +221,10 @@ bool executor_await_ready(struct executor *executor)
 {
     enum spec_message kind;
     struct report unused;
+    int none;
     if (executor->owes_clear && !send_clear(executor))
         return false;
-    if (!receive(executor, now_ms() + EXECUTOR_WAIT_MS, &kind, &unused))
+    if (!receive(executor, now_ms() + EXECUTOR_WAIT_MS, &kind, &unused, &none))
         return false;
     executor->ahead = kind == SPEC_READY_AHEAD;
     return kind == SPEC_READY || kind == SPEC_READY_AHEAD;
@@ -211,25 +241,42 @@ static int sealed_file(const char *text, size_t length)
     return fd;
 }
 
-static bool send_order(int control, size_t bytes, const int descriptors[SPEC_DESCRIPTORS])
+/* Those of each run are the first of descriptors already. */
+static struct spec_run add_gifts(const struct executor_gifts *gifts, size_t bytes, int *descriptors)
 {
+    const struct spec_run run = {.spec_bytes = bytes,
+                                 .data_port = gifts->data_port >= 0,
+                                 .secrets = gifts->secrets >= 0,
+                                 .paths = gifts->path_count};
+    if (run.data_port)
+        descriptors[SPEC_DESCRIPTORS] = gifts->data_port;
+    if (run.secrets)
+        descriptors[spec_run_secrets_place(&run)] = gifts->secrets;
+    for (size_t i = 0; i < run.paths; i++)
+        descriptors[spec_run_paths_place(&run) + i] = gifts->paths[i];
+    return run;
+}
+
+static bool send_order(int control, const struct spec_run *run, const int *descriptors)
+{
+    const size_t bytes = spec_run_descriptors(run) * sizeof(int);
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(SPEC_DESCRIPTORS * sizeof(int))];
+        char bytes[CMSG_SPACE(SPEC_MAX_DESCRIPTORS * sizeof(int))];
     } space = {0};
-    AR_AUTO_FREE char *text = spec_run_message(&(struct spec_run){.spec_bytes = bytes});
+    AR_AUTO_FREE char *text = spec_run_message(run);
     if (!text)
         return false;
     struct iovec part = {.iov_base = text, .iov_len = strlen(text)};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = space.bytes,
-                             .msg_controllen = sizeof(space.bytes)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+                             .msg_controllen = CMSG_SPACE(bytes)};
+    struct cmsghdr *header = &space.align;
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(SPEC_DESCRIPTORS * sizeof(int));
-    memcpy(CMSG_DATA(header), descriptors, SPEC_DESCRIPTORS * sizeof(int));
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), descriptors, bytes);
     return sendmsg(control, &message, MSG_NOSIGNAL) == (ssize_t)part.iov_len;
 }
 
@@ -238,10 +285,17 @@ static bool send_order(int control, size_t bytes, const int descriptors[SPEC_DES
 bool executor_send(struct executor *executor, const struct request *request,
                    struct executor_result *result, struct executor_run *run)
 {
+    return executor_send_with(executor, request, &EXECUTOR_NO_GIFTS, result, run);
+}
+
+bool executor_send_with(struct executor *executor, const struct request *request,
+                        const struct executor_gifts *gifts, struct executor_result *result,
+                        struct executor_run *run)
+{
     int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
     size_t length = 0;
 
-    *result = (struct executor_result){0};
+    *result = (struct executor_result){.listener = -1};
     *run =
         (struct executor_run){.input = -1, .out = -1, .err = -1, .outputs = -1, .result = result};
     AR_AUTO_FREE char *text =
@@ -256,8 +310,9 @@ bool executor_send(struct executor *executor, const struct request *request,
     run->outputs = memfd_create("outputs", MFD_CLOEXEC);
     run->stdin_bytes = &request->stdin_bytes;
     (void)fcntl(run->input, F_SETFL, O_NONBLOCK);
-    const int descriptors[SPEC_DESCRIPTORS] = {spec, in[0], out[1], err[1], run->outputs};
-    bool sent = send_order(executor->control, length, descriptors);
+    int descriptors[SPEC_MAX_DESCRIPTORS] = {spec, in[0], out[1], err[1], run->outputs};
+    const struct spec_run order = add_gifts(gifts, length, descriptors);
+    bool sent = send_order(executor->control, &order, descriptors);
     (void)close(in[0]);
     (void)close(out[1]);
     (void)close(err[1]);
@@ -301,6 +356,24 @@ static void drain(int *fd, struct bytes *into)
         into->data[into->length] = '\0';
 }
 
+static void take_message(struct executor *executor, struct executor_run *run, bool *listening,
+                         int64_t deadline)
+{
+    struct executor_result *result = run->result;
+    enum spec_message kind = SPEC_READY;
+    int passed = -1;
+    bool good = receive(executor, deadline, &kind, &result->report, &passed);
+    if (good && kind == SPEC_LISTENER && result->listener < 0) {
+        result->listener = passed;
+        return;
+    }
+    if (passed >= 0)
+        (void)close(passed);
+    *listening = false;
+    result->reported = good && kind == SPEC_REPORT;
+    executor->owes_clear = executor->ahead;
+}
+
 /* One turn: waits for anything and takes it. False when nothing came in time. */
 static bool turn(struct executor *executor, struct executor_run *run, bool *listening,
                  int64_t deadline)
@@ -309,7 +382,6 @@ static bool turn(struct executor *executor, struct executor_run *run, bool *list
                              {.fd = run->out, .events = POLLIN},
                              {.fd = run->err, .events = POLLIN},
                              {.fd = *listening ? executor->control : -1, .events = POLLIN}};
-    enum spec_message kind;
 
     if (poll(waits, AR_COUNT(waits), left(deadline)) < 1)
         return false;
@@ -319,12 +391,8 @@ static bool turn(struct executor *executor, struct executor_run *run, bool *list
         drain(&run->out, &run->result->out);
     if (waits[2].revents)
         drain(&run->err, &run->result->err);
-    if (waits[3].revents) {
-        *listening = false;
-        run->result->reported =
-            receive(executor, deadline, &kind, &run->result->report) && kind == SPEC_REPORT;
-        executor->owes_clear = executor->ahead;
-    }
+    if (waits[3].revents)
+        take_message(executor, run, listening, deadline);
     return true;
 }
 
@@ -367,8 +435,15 @@ void executor_run_close(struct executor_run *run)
 bool executor_do(struct executor *executor, const struct request *request,
                  struct executor_result *result)
 {
+    return executor_do_with(executor, request, &EXECUTOR_NO_GIFTS, result);
+}
+
+bool executor_do_with(struct executor *executor, const struct request *request,
+                      const struct executor_gifts *gifts, struct executor_result *result)
+{
     struct executor_run run;
-    bool good = executor_send(executor, request, result, &run) && executor_finish(executor, &run);
+    bool good = executor_send_with(executor, request, gifts, result, &run) &&
+                executor_finish(executor, &run);
     executor_run_close(&run);
     return good && result->reported;
 }
@@ -378,5 +453,6 @@ void executor_result_free(struct executor_result *result)
     bytes_free(&result->out);
     bytes_free(&result->err);
     bytes_free(&result->outputs);
-    *result = (struct executor_result){0};
+    base_close(&result->listener);
+    *result = (struct executor_result){.listener = -1};
 }

@@ -21,9 +21,20 @@ struct executor {
     bool owes_clear;
 };
 
+/* What comes with the order of a run beside its spec and streams; all zero but the descriptors:
+ * nothing. */
+struct executor_gifts {
+    int data_port; /* the code's end; -1: none; borrowed */
+    int secrets;   /* a memory file; -1: none; borrowed */
+    const int *paths;
+    size_t path_count;
+};
+#define EXECUTOR_NO_GIFTS ((struct executor_gifts){.data_port = -1, .secrets = -1})
+
 /* What a run gave back. */
 struct executor_result {
     bool reported;
+    int listener; /* that the provider handed over, owned; -1: none */
     struct report report;
     struct bytes out, err;
     struct bytes outputs; /* the text of the document, empty when there is none */
@@ -45,6 +56,9 @@ bool executor_envelope(const char *const *words, struct envelope *envelope) AR_M
  * the value of AUDITRUN_SLOT. */
 bool executor_start(struct executor *executor, const char *const *words,
                     const char *slot) AR_MUST_CHECK;
+/* The same for a provider whose runs may reach this: the value of AUDITRUN_REACH. */
+bool executor_start_reaching(struct executor *executor, const char *const *words, const char *slot,
+                             const char *reach) AR_MUST_CHECK;
 /* Closes the control socket and waits for the provider to go; kills it if it does not. False if it
  * had to be killed. Harmless on one that has ended. */
 bool executor_stop(struct executor *executor);
@@ -55,6 +69,9 @@ bool executor_ended(struct executor *executor) AR_MUST_CHECK; /* waits for it */
 /* Sends one run. The request and *result are borrowed until executor_finish(). False: not sent. */
 bool executor_send(struct executor *executor, const struct request *request,
                    struct executor_result *result, struct executor_run *run) AR_MUST_CHECK;
+bool executor_send_with(struct executor *executor, const struct request *request,
+                        const struct executor_gifts *gifts, struct executor_result *result,
+                        struct executor_run *run) AR_MUST_CHECK;
 /* Feeds and reads until the report is there (or the provider is gone) and both streams have ended.
  * False when that does not happen in time. Call executor_run_close() after. */
 bool executor_finish(struct executor *executor, struct executor_run *run) AR_MUST_CHECK;
@@ -68,6 +85,9 @@ bool executor_await_ready(struct executor *executor) AR_MUST_CHECK;
 /* All of that for one run. *result is owned (executor_result_free()). */
 bool executor_do(struct executor *executor, const struct request *request,
                  struct executor_result *result) AR_MUST_CHECK;
+bool executor_do_with(struct executor *executor, const struct request *request,
+                      const struct executor_gifts *gifts,
+                      struct executor_result *result) AR_MUST_CHECK;
 void executor_result_free(struct executor_result *result);
 
 #endif

@@ -203,6 +203,93 @@ static const struct call calls[] = {
     {SYS_ioctl, {-1, 0, 0}, ENOTTY},
 };
 
+/* In slots that reach something: what is not here is as above. */
+static const struct call network_calls[] = {
+    {SYS_socket, {AF_UNIX, SOCK_STREAM, 0}, -1},
+    {SYS_socket, {AF_UNIX, SOCK_DGRAM, 0}, -1},
+    {SYS_socket, {AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0}, -1},
+    {SYS_socket, {AF_INET, SOCK_STREAM, 6}, -1},
+    {SYS_socket, {AF_INET6, SOCK_STREAM, 0}, -1},
+    {SYS_socket, {AF_INET6, GARBAGE | SOCK_STREAM, 6}, -1},
+    {SYS_socket, {AF_INET, SOCK_DGRAM, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 6}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_RAW, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET6, SOCK_RAW, 6}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_SEQPACKET, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, 0, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, 15, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_STREAM, 1}, EPROTONOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_STREAM, 5}, EPROTONOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_STREAM, 132}, EPROTONOSUPPORT},
+    {SYS_socket, {AF_INET6, SOCK_STREAM, 262}, EPROTONOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_STREAM, -1}, EPROTONOSUPPORT},
+    {SYS_socket, {AF_INET, SOCK_STREAM, GARBAGE}, EPROTONOSUPPORT},
+    {SYS_socket, {GARBAGE | AF_INET, SOCK_DGRAM, 0}, EAFNOSUPPORT},
+    {SYS_socketpair, {AF_INET, SOCK_STREAM, 0, 0}, EAFNOSUPPORT},
+    {SYS_setsockopt, {-1, 41, 32, 0, 0}, EPERM},           /* flow labels */
+    {SYS_setsockopt, {-1, 6, 31, 0, 0}, ENOENT},           /* an upper layer */
+    {SYS_setsockopt, {-1, GARBAGE | 6, 31, 0, 0}, ENOENT}, /* the same */
+    {SYS_setsockopt, {-1, 6, 1, 0, 0}, EBADF},             /* TCP_NODELAY */
+    {SYS_fsync, {-1}, -1},
+};
+
+static const struct call file_calls[] = {
+    {SYS_fsync, {-1}, EBADF},
+    {SYS_fdatasync, {-1}, EBADF},
+    {SYS_sync_file_range, {-1}, EBADF},
+    {SYS_msync, {1, 1, MS_SYNC}, EINVAL},
+    {SYS_sync, {0}, -1},
+    {SYS_syncfs, {-1}, -1},
+    {SYS_fchmod, {-1, 0755}, EBADF},
+    {SYS_fchmod, {-1, 04755}, EPERM},
+    {SYS_fchmod, {-1, 02755}, EPERM},
+    {SYS_fchmod, {-1, GARBAGE | 04000}, EPERM},
+    {SYS_fchmodat, {-1, (long)(intptr_t) "x", 04755}, EPERM},
+    {SYS_fchmodat, {-1, (long)(intptr_t) "x", 02700}, EPERM},
+    {SYS_fchmodat, {-1, (long)(intptr_t) "x", 01777}, EBADF},
+    {SYS_openat, {-1, (long)(intptr_t) "x", O_CREAT | O_WRONLY, 04755}, EPERM},
+    {SYS_openat, {-1, (long)(intptr_t) "x", O_CREAT | O_WRONLY, 02755}, EPERM},
+    {SYS_openat, {-1, (long)(intptr_t) ".", O_TMPFILE | O_WRONLY, 04700}, EPERM},
+    {SYS_openat, {-1, (long)(intptr_t) ".", O_TMPFILE | O_WRONLY, 02700}, EPERM},
+    {SYS_openat, {-1, (long)(intptr_t) "x", O_RDONLY, 06755}, EBADF},
+    {SYS_mknodat, {-1, (long)(intptr_t) "x", S_IFREG | 04755}, EPERM},
+    {SYS_mknodat, {-1, (long)(intptr_t) "x", S_IFIFO | 02755}, EPERM},
+    {SYS_mknodat, {-1, (long)(intptr_t) "x", S_IFIFO | 0600}, EBADF},
+    {SYS_socket, {AF_UNIX, SOCK_STREAM, 0}, EACCES},
+    {SYS_socket, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0}, EACCES},
+    {SYS_socket, {AF_UNIX, SOCK_SEQPACKET, 0}, EACCES},
+    {SYS_socket, {AF_INET, SOCK_STREAM, 0}, EAFNOSUPPORT},
+    {SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0, 0}, EFAULT},
+    {SYS_socketpair, {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0}, EFAULT},
+    {SYS_socketpair, {AF_UNIX, SOCK_DGRAM, 0, 0}, EACCES},
+    {SYS_socketpair, {AF_UNIX, SOCK_RAW | SOCK_CLOEXEC, 0, 0}, EACCES},
+    {SYS_socketpair, {AF_UNIX, GARBAGE | SOCK_DGRAM, 0, 0}, EACCES},
+};
+
+static const struct call both_calls[] = {
+    {SYS_socket, {AF_INET, SOCK_STREAM, 0}, -1},
+    {SYS_socket, {AF_INET6, SOCK_STREAM, 6}, -1},
+    {SYS_socket, {AF_INET, SOCK_DGRAM, 0}, ESOCKTNOSUPPORT},
+    {SYS_socket, {AF_UNIX, SOCK_STREAM, 0}, EACCES},
+    {SYS_socket, {AF_NETLINK, SOCK_RAW, 0}, EAFNOSUPPORT},
+    {SYS_socketpair, {AF_UNIX, SOCK_DGRAM, 0, 0}, EACCES},
+    {SYS_setsockopt, {-1, 6, 31, 0, 0}, ENOENT},
+    {SYS_fsync, {-1}, EBADF},
+    {SYS_fchmod, {-1, 04755}, EPERM},
+};
+
+/* All of them, by what the slot reaches. */
+static const struct {
+    unsigned reach;
+    const struct call *calls;
+    size_t count;
+} tables[] = {
+    {0, calls, AR_COUNT(calls)},
+    {REACH_NETWORK, network_calls, AR_COUNT(network_calls)},
+    {REACH_FILES, file_calls, AR_COUNT(file_calls)},
+    {REACH_NETWORK | REACH_FILES, both_calls, AR_COUNT(both_calls)},
+};
+
 /* ---- what the programs say ---------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
@@ -224,7 +311,8 @@ static uint32_t decide(const struct sock_fprog *program, const struct seccomp_da
         bool jumps = false;
         switch (op->code) {
         case BPF_LD | BPF_W | BPF_ABS:
-            ck_assert_uint_le(op->k, sizeof(*data) - sizeof(accumulator));
+            if (op->k > sizeof(*data) - sizeof(accumulator))
+                ck_abort_msg("a load from outside");
             memcpy(&accumulator, (const char *)data + op->k, sizeof(accumulator));
             continue;
         case BPF_ALU | BPF_AND | BPF_K:
@@ -255,20 +343,20 @@ static uint32_t decide(const struct sock_fprog *program, const struct seccomp_da
 /* ---- calls that are made ------------------------------------------------------------------------ */
 
 /* In the child: 0, or 1 when a call did not give what it must. */
-static int try_calls(void)
+static int try_calls(unsigned reach, const struct call *list, size_t count)
 {
     struct filter filter;
-    if (filter_compile(TOKEN, &filter) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+    if (filter_compile(TOKEN, reach, &filter) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         filter_install(&filter) < 0)
         return 255;
-    for (size_t i = 0; i < AR_COUNT(calls); i++) {
-        const long *a = calls[i].arguments;
+    for (size_t i = 0; i < count; i++) {
+        const long *a = list[i].arguments;
         errno = 0;
-        long result = syscall(calls[i].number, a[0], a[1], a[2], a[3], a[4]);
+        long result = syscall(list[i].number, a[0], a[1], a[2], a[3], a[4]);
         int got = result < 0 ? errno : -1;
-        if (got != calls[i].expected) {
-            (void)fprintf(stderr, "call %zu of the list: number %ld gave %d, not %d\n", i,
-                          calls[i].number, got, calls[i].expected);
+        if (got != list[i].expected) {
+            (void)fprintf(stderr, "call %zu of the list for %u: number %ld gave %d, not %d\n", i,
+                          reach, list[i].number, got, list[i].expected);
             return 1;
         }
     }
@@ -280,7 +368,7 @@ START_TEST(calls_give_what_they_must)
     int status = 0;
     pid_t pid = fork();
     if (pid == 0)
-        _exit(try_calls());
+        _exit(try_calls(tables[_i].reach, tables[_i].calls, tables[_i].count));
     ck_assert(pid > 0 && waitpid(pid, &status, 0) == pid);
     ck_assert_msg(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
     ck_assert_msg(WEXITSTATUS(status) == 0, "status %d", WEXITSTATUS(status));
@@ -291,7 +379,7 @@ END_TEST
 START_TEST(types_of_ioctl)
 {
     struct filter filter;
-    ck_assert_int_eq(filter_compile(TOKEN, &filter), 0);
+    ck_assert_int_eq(filter_compile(TOKEN, 0, &filter), 0);
     for (unsigned type = 0; type < 256; type++) {
         struct seccomp_data data = {.nr = SYS_ioctl, .arch = NATIVE, .args = {0, type << 8 | 0x01}};
         bool passes = type == 0x54 || type == 0x89;
@@ -301,6 +389,31 @@ START_TEST(types_of_ioctl)
         ck_assert_uint_eq(decide(&filter.conditions, &data),
                           passes ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | ENOTTY);
     }
+    filter_free(&filter);
+}
+END_TEST
+
+/* Each family, type and protocol, in slots with a network: TCP and unix sockets, and nothing else. */
+START_TEST(sockets_of_a_network)
+{
+    static const unsigned reaches[] = {REACH_NETWORK, REACH_NETWORK | REACH_FILES};
+    static const unsigned protocols[] = {0, IPPROTO_TCP, 1, 2, 3, 4, 5, 7, 8, 17, 58, 132, 262};
+    const unsigned reach = reaches[_i];
+    struct filter filter;
+    ck_assert_int_eq(filter_compile(TOKEN, reach, &filter), 0);
+    for (unsigned family = 0; family < 64; family++)
+        for (unsigned type = 0; type < 16; type++)
+            for (size_t i = 0; i < AR_COUNT(protocols); i++) {
+                const bool internet = family == AF_INET || family == AF_INET6;
+                const bool right = internet ? type == SOCK_STREAM && (i == 0 || i == 1)
+                                            : family == AF_UNIX && !(reach & REACH_FILES);
+                const struct seccomp_data data = {
+                    .nr = SYS_socket,
+                    .arch = NATIVE,
+                    .args = {family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocols[i]}};
+                if ((decide(&filter.conditions, &data) == SECCOMP_RET_ALLOW) != right)
+                    ck_abort_msg("%u %u %u", family, type, protocols[i]);
+            }
     filter_free(&filter);
 }
 END_TEST
@@ -336,7 +449,7 @@ START_TEST(other_entries_kill)
     struct filter filter;
     pid_t pid = fork();
     if (pid == 0) {
-        if (filter_compile(TOKEN, &filter) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        if (filter_compile(TOKEN, 0, &filter) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
             filter_install(&filter) < 0)
             _exit(1);
         (void)signal(SIGSEGV, SIG_DFL); /* a sanitizer has a handler */
@@ -359,7 +472,7 @@ START_TEST(other_architectures_kill)
     static const uint32_t others[] = {0, AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_PPC64,
                                       FOREIGN};
     struct filter filter;
-    ck_assert_int_eq(filter_compile(TOKEN, &filter), 0);
+    ck_assert_int_eq(filter_compile(TOKEN, 0, &filter), 0);
     for (size_t i = 0; i < AR_COUNT(others); i++) {
         for (int number = -1; number < 600; number++) {
             const struct seccomp_data data = {.nr = number, .arch = others[i]};
@@ -395,7 +508,7 @@ START_TEST(lists_are_what_the_program_does)
     char name[64];
     struct filter filter;
 
-    ck_assert_int_eq(filter_compile(TOKEN, &filter), 0);
+    ck_assert_int_eq(filter_compile(TOKEN, 0, &filter), 0);
     for (size_t i = 0; i < AR_COUNT(expected); i++)
         expected[i] = SECCOMP_RET_ERRNO | ENOSYS;
     expected[SYS_personality] = SECCOMP_RET_ALLOW; /* with 0, which is what is asked here */
@@ -428,7 +541,7 @@ START_TEST(token_opens_what_it_is_for)
     struct filter filter;
     int error;
     const char *name;
-    ck_assert_int_eq(filter_compile(TOKEN, &filter), 0);
+    ck_assert_int_eq(filter_compile(TOKEN, 0, &filter), 0);
     for (size_t i = 0; (name = filter_trusted(i, &error)) != NULL; i++) {
         struct seccomp_data data = {.nr = seccomp_syscall_resolve_name(name), .arch = NATIVE};
         data.args[TRUSTED_ARGUMENT] = TOKEN;
@@ -457,7 +570,7 @@ START_TEST(namespaces_need_the_token)
     static const uint32_t flags[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                      CLONE_NEWPID, CLONE_NEWNET,    CLONE_NEWUSER};
     struct filter filter;
-    ck_assert_int_eq(filter_compile(TOKEN, &filter), 0);
+    ck_assert_int_eq(filter_compile(TOKEN, 0, &filter), 0);
     for (size_t i = 0; i < AR_COUNT(flags); i++) {
         struct seccomp_data data = {.nr = SYS_clone, .arch = NATIVE, .args = {SIGCHLD | flags[i]}};
         ck_assert_uint_eq(decide(&filter.conditions, &data), SECCOMP_RET_ERRNO | EPERM);
@@ -480,7 +593,6 @@ static const TTest **const programs[] = {&types_of_ioctl,
                                          &token_opens_what_it_is_for,
                                          &namespaces_need_the_token,
                                          NULL};
-static const TTest **const made[] = {&calls_give_what_they_must, NULL};
 
 /* Valgrind does not know the call. */
 static bool has_seccomp(void)
@@ -496,13 +608,17 @@ int main(void)
         return 77;
     }
     Suite *suite = suite_create("filter");
-    static const struct unit_case cases[] = {{"calls", made}, {"programs", programs}};
+    static const struct unit_case cases[] = {{"programs", programs}};
     for (size_t i = 0; i < AR_COUNT(cases); i++) {
         TCase *tcase = tcase_create(cases[i].name);
         for (const TTest **const *test = cases[i].tests; *test; test++)
             tcase_add_test(tcase, **test);
         suite_add_tcase(suite, tcase);
     }
+    TCase *made = tcase_create("calls");
+    tcase_add_loop_test(made, calls_give_what_they_must, 0, AR_COUNT(tables));
+    tcase_add_loop_test(made, sockets_of_a_network, 0, 2);
+    suite_add_tcase(suite, made);
 #ifdef __x86_64__
     TCase *kills = tcase_create("kills");
     tcase_add_loop_test(kills, other_entries_kill, 0, AR_COUNT(entries));

@@ -82,12 +82,13 @@ START_TEST(document_has_the_conditions)
     AR_AUTO_FREE char *text = read_document();
     const char *table = strstr(text, "\n### Conditions\n"), *rest = table;
     char row[512];
-    const char *name, *when;
+    const char *name, *when, *where;
     int error;
 
     ck_assert_ptr_nonnull(rest);
-    for (size_t i = 0; (name = filter_condition(i, &when, &error)) != NULL; i++) {
-        (void)snprintf(row, sizeof(row), "\n| `%s` | %s | %s |\n", name, when, answer_word(error));
+    for (size_t i = 0; (name = filter_condition(i, &when, &error, &where)) != NULL; i++) {
+        (void)snprintf(row, sizeof(row), "\n| `%s` | %s | %s | %s |\n", name, when, where,
+                       answer_word(error));
         const char *earlier = strstr(table, row);
         if (earlier && earlier < rest)
             continue;
