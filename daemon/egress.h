@@ -28,8 +28,9 @@ struct egress_start {
 /* 0 with *out owned (egress_free), or -ENOMEM. */
 int egress_new(const struct egress_start *start, struct egress **out) AR_MUST_CHECK;
 
-/* Takes over the listener that the provider made. 0; 1 when it is none that may be used: not a
- * listening TCP socket, or one in the host's own network namespace; -errno. */
+/* Takes over the listener that the provider made, and closes it in every case but 0. 0; 1 when it is
+ * none that may be used: not a listening TCP socket over IPv4, or one in the host's own network
+ * namespace, or the run has one already; -errno. */
 int egress_listen(struct egress *egress, int listener) AR_MUST_CHECK;
 
 /* Totals so far. */

@@ -31,14 +31,25 @@ static void dump(evutil_socket_t number, short what, void *context)
     loop->signals.dump(loop->context);
 }
 
+/* After so long, or so many events, of bulk the loop looks for what else has happened. */
+static const struct timeval bulk_time = {.tv_usec = 2000};
+#define BULK_EVENTS 32
+
 static struct event_base *make_base(void)
 {
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     /* Not PRECISE_TIMER: it sets a timer of the kernel in each turn, whether or not it has changed. */
     if (config &&
-        event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME | EVENT_BASE_FLAG_NOLOCK) == 0)
+        event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME | EVENT_BASE_FLAG_NOLOCK) ==
+            0 &&
+        event_config_set_max_dispatch_interval(config, &bulk_time, BULK_EVENTS,
+                                               LOOP_PRIORITY_BULK) == 0)
         base = event_base_new_with_config(config);
+    if (base && event_base_priority_init(base, LOOP_PRIORITIES) != 0) {
+        event_base_free(base);
+        base = NULL;
+    }
     if (config)
         event_config_free(config);
     return base;

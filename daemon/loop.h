@@ -9,6 +9,11 @@
 struct event_base;
 struct loop;
 
+/* Priorities of events. What moves bytes for code comes after everything else, and gives way after a
+ * few milliseconds, so that no amount of it keeps a timer or a client waiting. */
+#define LOOP_PRIORITIES    3
+#define LOOP_PRIORITY_BULK 2 /* the others are in the middle, which is libevent's default */
+
 /* One callback a signal; from the loop, never from a signal handler of ours. */
 struct loop_signals {
     void (*terminate)(void *context); /* SIGTERM, SIGINT */
