@@ -152,7 +152,7 @@ static int serve_or_probe(const struct settings *settings, const char *verb)
 static int attack_code(const char *name, long granted)
 {
     if (strcmp(name, "walls") == 0)
-        return attack_walls();
+        return attack_walls((unsigned)granted);
     if (strcmp(name, "processes") == 0)
         return attack_processes(granted);
     if (strcmp(name, "open_files") == 0)

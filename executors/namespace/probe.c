@@ -9,12 +9,12 @@
 
 #include "build_config.h"
 #include "executors/namespace/attack.h"
+#include "executors/namespace/proofs.h"
 #include "executors/namespace/samples.h"
-#include "executors/namespace/sandbox.h"
+#include "executors/namespace/trial.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/timerfd.h>
@@ -39,6 +39,9 @@ struct probe {
     struct slot slot;
     const struct languages *languages;
     struct samples *samples;
+    struct proofs proofs;
+    unsigned reach; /* that has been proved */
+    bool data_api, secrets;
     int program;         /* this executor's own binary */
     int timer;           /* says how much time there is: unlike a clock, in every namespace */
     json_t *limits;      /* owned */
@@ -66,92 +69,80 @@ static int64_t time_left_ms(const struct probe *probe)
 
 /* ---- one sandbox ------------------------------------------------------------------------------ */
 
-/* What a sandbox of ours is to run: an attack of this very program. */
-struct trial {
-    struct probe *probe;
-    const char *attack;
-    enum limit limit; /* that it is attacked under, with this much granted; 0: none */
-    long granted;
-};
-
-/* An argument vector on the heap, as an order owns it. */
-static char **make_words(const char *const *words, size_t count)
+static struct trial trial_of(struct probe *probe)
 {
-    char **vector = calloc(count + 1, sizeof(*vector));
-    for (size_t i = 0; vector && i < count; i++)
-        if (!(vector[i] = strdup(words[i]))) {
-            languages_free_vector(vector);
-            return NULL;
-        }
-    return vector;
+    return (struct trial){.slot = &probe->slot, .program = probe->program, .secrets = -1};
 }
 
-static int make_attack(const struct trial *trial, struct order *order, struct failure *failure)
+static int64_t wait_ms(const struct probe *probe)
 {
-    char amount[24];
-    const char *const words[] = {NAME, "attack", trial->attack, amount};
-
-    (void)snprintf(amount, sizeof(amount), "%ld", trial->granted);
-    order->code_file = "attack";
-    order->program = trial->probe->program;
-    order->run = make_words(words, AR_COUNT(words));
-    order->env = make_words(words, 0);
-    if (!order->run || !order->env)
-        return step_fail(failure, STEP_SPEC, ENOMEM);
-    if (trial->granted > 0) {
-        order->spec->grant.limits.has[trial->limit] = true;
-        order->spec->grant.limits.value[trial->limit] = trial->granted;
-    }
-    return 0;
-}
-
-/* In the first process of the sandbox. */
-static int take_trial(void *context, struct order *order, struct failure *failure)
-{
-    const struct trial *trial = context;
-    const int null = trial->probe->slot.null;
-    const int streams[] = {null, null, null, -1};
-    order->spec = calloc(1, sizeof(*order->spec));
-    if (!order->spec)
-        return step_fail(failure, STEP_SPEC, ENOMEM);
-    memcpy(order->streams, streams, sizeof(streams));
-    order->spec->grant.network = NETWORK_NONE;
-    return make_attack(trial, order, failure);
-}
-
-/* Runs a trial and waits for its end. 0 with the report, 1 when it took too long, or negative with
- * *failure set. */
-static int try(struct trial *trial, struct report *report, struct failure *failure)
-{
-    const struct inside_source source = {.take = take_trial, .context = trial};
-    int64_t left_ms = time_left_ms(trial->probe);
-    if (left_ms <= 0)
-        return 1;
-    return sandbox_try(&trial->probe->slot, &source, left_ms < ONE_MS ? left_ms : ONE_MS, report,
-                       failure);
+    const int64_t left_ms = time_left_ms(probe);
+    return left_ms < ONE_MS ? left_ms : ONE_MS;
 }
 
 static int try_attack(struct probe *probe, const char *name, enum limit limit, long granted,
                       struct report *report, struct failure *failure)
 {
-    struct trial trial = {.probe = probe, .attack = name, .limit = limit, .granted = granted};
-    return try(&trial, report, failure);
+    struct trial trial = trial_of(probe);
+    trial.attack = name;
+    trial.limit = limit;
+    trial.amount = granted;
+    return trial_run(&trial, wait_ms(probe), report, failure);
 }
 
 static int try_walls(struct probe *probe)
 {
-    struct report report = {0};
-    struct failure failure = {0};
-    int result = try_attack(probe, "walls", LIMIT_COUNT, 0, &report, &failure);
-    if (result < 0) {
-        step_tell(&failure);
-        return result;
-    }
-    if (result == 0 && report.outcome == OUTCOME_EXITED && report.exit_code == 0)
+    struct trial trial = trial_of(probe);
+    struct failure failure;
+    const char *why = trial_walls(&trial, wait_ms(probe), &failure);
+    if (!why)
         return 0;
-    (void)fprintf(stderr, "auditrun-executor-namespace: a sandbox does not hold here: %s\n",
-                  attack_word(report.exit_code));
+    if (failure.step != STEP_NONE)
+        step_tell(&failure);
+    else
+        (void)fprintf(stderr, "auditrun-executor-namespace: a sandbox does not hold here: %s\n",
+                      why);
     return -EPERM;
+}
+
+/* ---- what a grant can give -------------------------------------------------------------------- */
+
+static bool held(const char *what, const char *why)
+{
+    if (why)
+        (void)fprintf(stderr, "auditrun-executor-namespace: not offered: %s: %s\n", what, why);
+    return !why;
+}
+
+static bool try_data_port(struct probe *probe)
+{
+    struct trial trial = trial_of(probe);
+    struct failure failure;
+    trial.given = ATTACK_PORT;
+    return held("data_api", trial_walls(&trial, wait_ms(probe), &failure));
+}
+
+/* They are there, then they are wiped, and the next sandbox has none. */
+static bool try_secrets(struct probe *probe)
+{
+    struct trial trial = trial_of(probe), next = trial_of(probe);
+    struct failure failure;
+    AR_AUTO_CLOSE int file = trial_secrets();
+    if (file < 0)
+        return held("secrets", "there are no memory files");
+    trial.given = ATTACK_SECRETS;
+    trial.secrets = file;
+    const char *why = trial_walls(&trial, wait_ms(probe), &failure);
+    if (!why && !trial_is_wiped(file))
+        why = "they are not wiped";
+    return held("secrets", why ? why : trial_walls(&next, wait_ms(probe), &failure));
+}
+
+static int try_gifts(struct probe *probe)
+{
+    probe->data_api = try_data_port(probe);
+    probe->secrets = try_secrets(probe);
+    return 0;
 }
 
 /* ---- limits ----------------------------------------------------------------------------------- */
@@ -267,13 +258,24 @@ static json_t *isolation(const struct slot *slot)
                      name.release);
 }
 
+/* One listener is all that both other modes need here. */
+static json_t *modes(const struct probe *probe)
+{
+    if (!(probe->reach & REACH_NETWORK))
+        return json_pack("[s]", network_mode_word(NETWORK_NONE));
+    return json_pack("[s, s, s]", network_mode_word(NETWORK_NONE),
+                     network_mode_word(NETWORK_ALLOWLIST), network_mode_word(NETWORK_OPEN));
+}
+
 static int print(const struct probe *probe)
 {
-    AR_AUTO_JSON json_t *envelope = json_pack(
-        "{s:i, s:s, s:s, s:O, s:[s], s:b, s:b, s:{s:b, s:b}, s:O, s:o}", "contract",
-        ENVELOPE_CONTRACT, "name", NAME, "version", AR_VERSION, "languages", probe->offered,
-        "network", network_mode_word(NETWORK_NONE), "data_api", 0, "secrets", 0, "filesystem",
-        "read", 0, "write", 0, "limits", probe->limits, "isolation", isolation(&probe->slot));
+    const int files = (probe->reach & REACH_FILES) != 0;
+    AR_AUTO_JSON json_t *envelope =
+        json_pack("{s:i, s:s, s:s, s:O, s:o, s:b, s:b, s:{s:b, s:b}, s:O, s:o}", "contract",
+                  ENVELOPE_CONTRACT, "name", NAME, "version", AR_VERSION, "languages",
+                  probe->offered, "network", modes(probe), "data_api", probe->data_api, "secrets",
+                  probe->secrets, "filesystem", "read", files, "write", files, "limits",
+                  probe->limits, "isolation", isolation(&probe->slot));
     if (json_array_size(probe->unavailable) > 0 &&
         json_object_set(envelope, "unavailable", probe->unavailable) < 0)
         return -ENOMEM;
@@ -287,7 +289,10 @@ static int find_out(struct probe *probe)
 {
     int result = try_walls(probe);
     if (result == 0)
+        result = try_gifts(probe);
+    if (result == 0)
         result = try_limits(probe);
+    probe->reach = proofs_end(&probe->proofs, time_left_ms(probe));
     if (result == 0)
         result = try_languages(probe);
     return result == 0 ? print(probe) : result;
@@ -296,16 +301,20 @@ static int find_out(struct probe *probe)
 static int enter_and_find_out(struct probe *probe, const struct slot_options *options)
 {
     struct failure failure = {0};
+    proofs_start(&probe->proofs, options, probe->program);
     int result = samples_start(options, probe->languages, &probe->samples);
     if (result < 0) {
         (void)fputs("auditrun-executor-namespace: cannot start the trial of languages\n", stderr);
+        (void)proofs_end(&probe->proofs, 0);
         return result;
     }
     result = slot_enter(&probe->slot, options, &failure);
-    if (result < 0)
+    if (result < 0) {
         step_tell(&failure);
-    else
+        (void)proofs_end(&probe->proofs, 0);
+    } else {
         result = find_out(probe);
+    }
     slot_leave(&probe->slot);
     samples_end(probe->samples);
     return result;
@@ -313,6 +322,8 @@ static int enter_and_find_out(struct probe *probe, const struct slot_options *op
 
 int probe_print(const struct slot_options *options, const struct languages *languages)
 {
+    /* Number 3 is where a data port goes. */
+    (void)fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     struct probe probe = {.languages = languages,
                           .program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
                           .timer = -1,
