@@ -5,11 +5,14 @@
  * its end, which it does from the loop even for what was cancelled: the query lives for both. The same
  * holds for the whole: it is freed when nothing of it is out any more. All queries of all runs go out
  * at once, since a queue would let one run's slow names hold up the others; a name server is not given
- * up because of names that it is slow to find.
+ * up because of names that it is slow to find. One that libevent does hold for broken (it says so of
+ * any name that ends in a server's failure) is still asked when there is no better one, and good again with
+ * its next answer; libevent's own question to find that out is put off, since nobody asked for it.
  */
 #include "daemon/resolver.h"
 
 #include "daemon/deadline.h"
+#include "daemon/log.h"
 
 #include <event2/dns.h>
 #include <event2/util.h>
@@ -35,13 +38,25 @@ struct resolver_query {
     size_t count;
 };
 
+/* In our own words, and for the curious only: code can have this said as often as it likes. */
+static void hear(int is_warning, const char *message)
+{
+    (void)message;
+    if (is_warning)
+        log_debug("the state of a name server has changed");
+}
+
 static int configure(struct evdns_base *dns)
 {
     static const struct {
         const char *name, *value;
     } options[] = {
-        {"max-inflight", "16384"}, {"max-timeouts", "255"},         {"timeout", "2"},
-        {"attempts", "3"},         {"getaddrinfo-allow-skew", "1"},
+        {"max-inflight", "16384"},
+        {"max-timeouts", "255"},
+        {"timeout", "2"},
+        {"attempts", "3"},
+        {"initial-probe-timeout", "3600"},
+        {"getaddrinfo-allow-skew", "1"},
     };
     for (size_t i = 0; i < AR_COUNT(options); i++)
         if (evdns_base_set_option(dns, options[i].name, options[i].value) != 0)
@@ -68,6 +83,7 @@ int resolver_new(struct event_base *base, const struct config_network *config,
     if (!resolver)
         return -ENOMEM;
     resolver->base = base;
+    evdns_set_log_fn(hear);
     resolver->dns = evdns_base_new(base, 0);
     int rc = resolver->dns ? configure(resolver->dns) : -ENOMEM;
     if (rc == 0)
