@@ -2,7 +2,8 @@
  * once_main.c - auditrun-executor-once: lets a plain command be an executor.
  *
  * It speaks the control socket and starts the command afresh for every run: spec on descriptor 0,
- * report on 1, the code's stdin, stdout and stderr on 3, 4 and 5, the outputs file on 6. What the
+ * report on 1, the code's stdin, stdout and stderr on 3, 4 and 5, the outputs file on 6, and from 7 on
+ * whatever else the grant brings, in the order of protocol/spec.h. What the
  * command leaves behind is killed before the report goes out: the adapter is the parent that orphans
  * get. It adds no isolation; what the command advertises is what the command enforces.
  */
@@ -18,8 +19,9 @@
 #include <sys/wait.h>
 
 #define NAME           "auditrun-executor-once"
-#define FIRST_HIGH_FD  64
-#define FD_COUNT       7 /* of the command: 0 to 6 */
+#define FIRST_HIGH_FD  128 /* above all of them */
+#define FD_COUNT       7   /* that the command has for every run: 0 to 6 */
+#define MAX_FD_COUNT   (FD_COUNT + SPEC_MAX_DESCRIPTORS - SPEC_DESCRIPTORS)
 #define FAILED_TO_EXEC 127
 
 static const char usage_text[] =
@@ -28,7 +30,8 @@ static const char usage_text[] =
     "\n"
     "  capabilities   runs `COMMAND [ARG]... capabilities`, which prints the envelope\n"
     "  serve          for each run, `COMMAND [ARG]... run`: spec on descriptor 0, report on 1,\n"
-    "                 the code's streams on 3, 4 and 5, the outputs file on 6\n";
+    "                 the code's streams on 3, 4 and 5, the outputs file on 6, from 7 on\n"
+    "                 the data port, the file of secrets and the mounts of host paths\n";
 
 static int refuse(const char *what)
 {
@@ -42,27 +45,30 @@ static int refuse(const char *what)
 __attribute__((noreturn)) static void become(char **command, const struct serve_order *order,
                                              int report)
 {
-    const int wanted[FD_COUNT] = {order->descriptors[SERVE_SPEC],
-                                  report,
-                                  STDERR_FILENO,
-                                  order->descriptors[SERVE_STDIN],
-                                  order->descriptors[SERVE_STDOUT],
-                                  order->descriptors[SERVE_STDERR],
-                                  order->descriptors[SERVE_OUTPUTS]};
-    int high[FD_COUNT];
+    const size_t more = spec_run_descriptors(&order->run) - SPEC_DESCRIPTORS;
+    int wanted[MAX_FD_COUNT] = {order->descriptors[SERVE_SPEC],
+                                report,
+                                STDERR_FILENO,
+                                order->descriptors[SERVE_STDIN],
+                                order->descriptors[SERVE_STDOUT],
+                                order->descriptors[SERVE_STDERR],
+                                order->descriptors[SERVE_OUTPUTS]};
+    const size_t count = FD_COUNT + more;
+    int high[MAX_FD_COUNT];
     sigset_t none;
 
+    memcpy(&wanted[FD_COUNT], &order->descriptors[SPEC_DESCRIPTORS], more * sizeof(int));
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || lseek(wanted[0], 0, SEEK_SET) != 0)
         _exit(FAILED_TO_EXEC);
-    for (int i = 0; i < FD_COUNT; i++)
+    for (size_t i = 0; i < count; i++)
         if ((high[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, FIRST_HIGH_FD)) < 0)
             _exit(FAILED_TO_EXEC);
-    for (int i = 0; i < FD_COUNT; i++)
-        if (dup2(high[i], i) < 0)
+    for (size_t i = 0; i < count; i++)
+        if (dup2(high[i], (int)i) < 0)
             _exit(FAILED_TO_EXEC);
-    (void)syscall(SYS_close_range, FD_COUNT, ~0U, 0);
+    (void)syscall(SYS_close_range, (unsigned)count, ~0U, 0);
     (void)execvp(command[0], command);
     _exit(FAILED_TO_EXEC);
 }

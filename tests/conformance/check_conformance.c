@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -411,6 +412,59 @@ START_TEST(scratch_is_limited)
 }
 END_TEST
 
+static void expect_with(int index, const char *reach, const struct request *request,
+                        const struct executor_gifts *gifts, const char *out)
+{
+    struct executor_result result;
+    struct executor executor;
+    ck_assert(executor_start_reaching(&executor, words_of(index), SLOT, reach));
+    ck_assert(executor_do_with(&executor, request, gifts, &result));
+    ck_assert_int_eq(result.report.outcome, OUTCOME_EXITED);
+    expect_text(&result.out, out);
+    ck_assert_int_eq(result.listener >= 0, request->grant.network != NETWORK_NONE);
+    executor_result_free(&result);
+    ck_assert(executor_stop(&executor));
+}
+
+START_TEST(data_port_arrives)
+{
+    static char method[] = "x.y", *methods[] = {method};
+    struct request request = shell("read -r line <&$AUDITRUN_API_FD; echo \"$line\"");
+    int pair[2];
+    if (!envelopes[_i].data_api)
+        return;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(write(pair[0], "heard\n", 6), 6);
+    const struct executor_gifts gifts = {.data_port = pair[1], .secrets = -1};
+    request.grant.data_api = (struct text_list){.items = methods, .count = 1};
+    expect_with(_i, "", &request, &gifts, "heard\n");
+}
+END_TEST
+
+START_TEST(secrets_arrive_and_are_wiped)
+{
+    static char name[] = "KEY", *names[] = {name}, text[16] = "KEY 5\nvalue";
+    struct request request = shell("cat /run/secrets/KEY; echo \" ${KEY-none}\"");
+    const struct executor_gifts gifts = {.data_port = -1,
+                                         .secrets = memfd_create("secrets", MFD_CLOEXEC)};
+    if (!envelopes[_i].secrets)
+        return;
+    ck_assert_int_eq(write(gifts.secrets, text, strlen(text)), (ssize_t)strlen(text));
+    request.grant.secrets = (struct text_list){.items = names, .count = 1};
+    expect_with(_i, "", &request, &gifts, "value none\n");
+    ck_assert_int_eq(pread(gifts.secrets, text, 11, 0) == 11 ? text[0] | text[10] : 0, 0);
+}
+END_TEST
+
+START_TEST(listener_comes_with_a_network)
+{
+    struct request request = shell("exec 9<>/dev/tcp/127.0.0.1/3128 && echo connected");
+    request.grant.network = NETWORK_OPEN;
+    if (envelopes[_i].network[NETWORK_OPEN])
+        expect_with(_i, "network", &request, &EXECUTOR_NO_GIFTS, "connected\n");
+}
+END_TEST
+
 /* ---- the programs ----------------------------------------------------------------------------- */
 
 static void add_word(struct program *program, const char *prefix, const char *word)
@@ -494,16 +548,29 @@ static void free_programs(void)
 static Suite *make_suite(void)
 {
     static const TTest *const *const tests[] = {
-        &envelope_is_whole,         &exit_codes_are_exit_codes,
-        &signals_are_signals,       &signal_of_a_child_is_not_the_end,
-        &streams_are_the_codes_own, &args_and_env_arrive,
-        &files_go_in_and_out,       &all_output_arrives,
-        &no_descriptor_is_left,     &nothing_is_left_for_the_next_run,
-        &orphans_are_killed,        &end_of_file_ends_everything,
-        &sigterm_ends_everything,   &idle_provider_ends,
-        &nonsense_is_no_run,        &unknown_language_does_not_run,
-        &processor_time_is_limited, &processes_are_limited,
-        &open_files_are_limited,    &scratch_is_limited,
+        &envelope_is_whole,
+        &exit_codes_are_exit_codes,
+        &signals_are_signals,
+        &signal_of_a_child_is_not_the_end,
+        &streams_are_the_codes_own,
+        &args_and_env_arrive,
+        &files_go_in_and_out,
+        &all_output_arrives,
+        &no_descriptor_is_left,
+        &nothing_is_left_for_the_next_run,
+        &orphans_are_killed,
+        &end_of_file_ends_everything,
+        &sigterm_ends_everything,
+        &idle_provider_ends,
+        &nonsense_is_no_run,
+        &unknown_language_does_not_run,
+        &processor_time_is_limited,
+        &processes_are_limited,
+        &open_files_are_limited,
+        &scratch_is_limited,
+        &data_port_arrives,
+        &secrets_arrive_and_are_wiped,
+        &listener_comes_with_a_network,
     };
     Suite *suite = suite_create("conformance");
     TCase *tcase = tcase_create("conformance");
