@@ -228,7 +228,8 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     slot->own_groups = getgroups(0, NULL) == 0;
     if ((result = enter_namespaces(slot)) < 0)
         return step_fail(failure, STEP_OTHER_NAMESPACES, -result);
-    if ((result = template_build(options->etc, slot_stack_top(&slot->first), failure)) < 0)
+    if ((result =
+             template_build(options->etc, slot->reach, slot_stack_top(&slot->first), failure)) < 0)
         return result;
     if ((result = walls_limit_slot()) < 0)
         return step_fail(failure, STEP_LIMITS, -result);

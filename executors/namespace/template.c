@@ -7,6 +7,8 @@
  */
 #include "executors/namespace/template.h"
 
+#include "executors/namespace/reach.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -246,6 +248,30 @@ static int show_more_of_etc(const struct text_list *names)
     return result;
 }
 
+/* What a client of TLS looks for, on the hosts that we know; never the folders with keys beside them. */
+static int show_authorities(void)
+{
+    static const char *const folders[] = {"ssl", "pki", "pki/tls", "pki/ca-trust"};
+    static const char *const shown[] = {"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs",
+                                        "pki/tls/cert.pem", "pki/ca-trust/extracted"};
+    char path[64];
+    for (size_t i = 0; i < AR_COUNT(folders); i++) {
+        (void)snprintf(path, sizeof(path), "/etc/%s", folders[i]);
+        if (access(path, F_OK) < 0)
+            continue;
+        (void)snprintf(path, sizeof(path), ROOT "/etc/%s", folders[i]);
+        if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS)
+            return -errno;
+    }
+    for (size_t i = 0; i < AR_COUNT(shown); i++) {
+        (void)snprintf(path, sizeof(path), ROOT "/etc/%s", shown[i]);
+        int result = access(path, F_OK) == 0 ? 0 : show_in_etc(shown[i]);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
 /* ---- /proc ------------------------------------------------------------------------------------ */
 
 /* Runs as the only process that its pid namespace will ever have. */
@@ -279,7 +305,8 @@ static int move_in(void)
     return 0;
 }
 
-int template_build(const struct text_list *etc, char *stack, struct failure *failure)
+int template_build(const struct text_list *etc, unsigned reach, char *stack,
+                   struct failure *failure)
 {
     static const struct {
         enum step step;
@@ -294,7 +321,10 @@ int template_build(const struct text_list *etc, char *stack, struct failure *fai
     for (size_t i = 0; i < AR_COUNT(steps); i++)
         if ((result = steps[i].run()) < 0)
             return step_fail(failure, steps[i].step, -result);
-    if ((result = show_more_of_etc(etc)) < 0)
+    result = show_more_of_etc(etc);
+    if (result == 0 && reach & REACH_NETWORK)
+        result = show_authorities();
+    if (result < 0)
         return step_fail(failure, STEP_ETC, -result);
     if ((result = make_empty_proc(stack)) < 0)
         return step_fail(failure, STEP_PROC, -result);

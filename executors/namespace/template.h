@@ -13,8 +13,10 @@
 #include "protocol/text.h"
 
 /* Builds it in the caller's own, new mount namespace and moves there. etc (may be NULL): names in the
- * host's /etc that are shown, too. stack: where a process that shares our memory may have its stack.
+ * host's /etc that are shown, too. reach (reach.h): with a network, the host's certificates
+ * of authorities are shown. stack: where a process that shares our memory may have its stack.
  * 0, or negative with *failure set (the caller can only end then). */
-int template_build(const struct text_list *etc, char *stack, struct failure *failure) AR_MUST_CHECK;
+int template_build(const struct text_list *etc, unsigned reach, char *stack,
+                   struct failure *failure) AR_MUST_CHECK;
 
 #endif

@@ -371,6 +371,25 @@ START_TEST(programs_find_the_proxy)
 }
 END_TEST
 
+/* Without the host's authorities no client could check a certificate; without a network they are of no
+ * use. Keys are never shown. */
+START_TEST(authorities_are_shown_with_a_network)
+{
+    const char *code = "[ -e /etc/ssl/certs ] && echo certs; [ -e /etc/ssl/private ] && echo keys\n"
+                       "(: >/etc/ssl/certs/x) 2>/dev/null && echo wrote; exit 0";
+    struct executor executor = gifts_start("network");
+    struct request request = gifts_network_request("bash", code);
+    if (access("/etc/ssl/certs", F_OK) < 0)
+        return;
+    gifts_expect(&executor, &request, &EXECUTOR_NO_GIFTS, OUTCOME_EXITED, "certs\n", NULL);
+    ck_assert(executor_stop(&executor));
+    executor = gifts_start("");
+    struct request plain = gifts_request("bash", code);
+    gifts_expect(&executor, &plain, &EXECUTOR_NO_GIFTS, OUTCOME_EXITED, "", NULL);
+    ck_assert(executor_stop(&executor));
+}
+END_TEST
+
 /* Nothing of a run is in the network of the next: neither sockets nor counters. */
 START_TEST(each_run_has_a_network_of_its_own)
 {
@@ -413,6 +432,7 @@ static Suite *make_suite(void)
         &slots_are_for_what_they_reach,
         &network_has_one_way_out,
         &programs_find_the_proxy,
+        &authorities_are_shown_with_a_network,
         &each_run_has_a_network_of_its_own,
     };
     Suite *suite = suite_create("grants");
