@@ -133,8 +133,12 @@ stack_check_journal_damage := $(stack_check_crash)
 stack_check_failover := $(stack_check_crash)
 stack_check_soak := $(stack_check_crash)
 
+# Tools that are a part of tests/lib as a program.
+stack_data_service := $(stack_test)
+
 # Of the bench: what more than its own file a program is made of.
 stack_steps := $(stack_test)
+stack_egress := test $(stack_daemon)
 parts_floor := tests/bench/floor_sandbox.c
 
 unit_stack = $(or $(stack_$(notdir $1)),$(if \
@@ -437,6 +441,7 @@ completiondir = $(datadir)/bash-completion/completions
 confdir = $(sysconfdir)/auditrun
 executordir = $(libexecdir)/auditrun
 sqldir = $(datadir)/auditrun/postgres
+moduledir = $(datadir)/auditrun/lib
 
 man_pages := $(wildcard man/*.[1-8])
 units := $(wildcard systemd/*.service systemd/*.socket systemd/*.slice)
@@ -444,6 +449,8 @@ completions := $(wildcard etc/completion/*)
 configurations := $(wildcard etc/*.conf etc/*/*.conf)
 documents := README.md LICENSE $(wildcard docs/*.md)
 migrations := $(wildcard sinks/postgres/*.sql)
+# What code may import (docs/data-port.md), in a folder for each language.
+code_modules := $(wildcard lib/python/*.py lib/javascript/*.js)
 
 # put(mode, folder, files): nothing for no files
 put = $(if $(strip $3),$(INSTALL) -d $(DESTDIR)$2 && $(INSTALL) -m $1 $3 $(DESTDIR)$2)
@@ -464,6 +471,7 @@ install: all
 		$(DESTDIR)$(completiondir)/$(basename $(notdir $c)) &&) :
 	$(Q)$(call put,644,$(docdir),$(wildcard $(documents)))
 	$(Q)$(call put,644,$(sqldir),$(migrations))
+	$(Q)$(foreach m,$(code_modules),$(INSTALL) -D -m 644 $m $(DESTDIR)$(moduledir)/$(m:lib/%=%) &&) :
 	$(Q)for unit in $(units); do \
 		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
 		$(place) "$$unit" >$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
@@ -484,12 +492,14 @@ uninstall:
 		$(addprefix $(completiondir)/,$(basename $(notdir $(completions)))) \
 		$(addprefix $(docdir)/,$(notdir $(documents))) \
 		$(addprefix $(sqldir)/,$(notdir $(migrations))) \
+		$(addprefix $(moduledir)/,$(code_modules:lib/%=%)) \
 		$(addprefix $(unitdir)/,$(notdir $(units))))
 	$(Q)for conf in $(configurations); do \
 		name=$(DESTDIR)$(confdir)/$${conf#etc/}; rm -f "$$name.new"; \
 		if cmp -s <($(place) "$$conf") "$$name"; then rm -f "$$name"; \
 		elif [[ -e $$name ]]; then echo "  kept      $$name, it was changed"; fi; done
 	$(Q)for folder in $(addprefix $(DESTDIR),$(executordir) $(docdir) $(sqldir) \
+			$(addprefix $(moduledir),/python /javascript) $(moduledir) \
 			$(datadir)/auditrun $(confdir)/languages.d $(confdir)); do \
 		[[ ! -d $$folder ]] || rmdir --ignore-fail-on-non-empty "$$folder"; done
 

@@ -1,0 +1,756 @@
+/*
+ * check_dataport.c - the data port in a loop of its own, between code that is this test and a real
+ * service: what is granted passes, with a context that code cannot forge; everything else is refused
+ * in words; and a service that hangs, dies or lies fails the call and nothing else.
+ */
+#include "daemon/dataport.h"
+
+#include "daemon/deadline.h"
+#include "protocol/frame.h"
+#include "tests/lib/data_service.h"
+#include "tests/unit/unit.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define GUARD_MS 20000 /* a test that hangs fails */
+
+static struct event_base *base;
+static struct config_data_port config;
+static struct text_list methods;
+static struct data_service service;
+static struct dataport *port;
+static char folder[] = "/tmp/check-dataport.XXXXXX";
+static char socket_path[64];
+
+/* The code. */
+static int code = -1;
+static struct event *code_readable;
+static struct frame_reader code_reader;
+static struct deadline guard;
+
+static void guard_passed(void *context)
+{
+    (void)context;
+    ck_abort_msg("nothing has come for %d ms", GUARD_MS);
+}
+
+static void code_reads(evutil_socket_t fd, short what, void *context)
+{
+    char *space;
+    size_t available;
+    (void)what;
+    (void)context;
+    ck_assert_int_eq(frame_space(&code_reader, &space, &available), 0);
+    ssize_t n = read(fd, space, available);
+    if (n > 0)
+        frame_commit(&code_reader, (size_t)n);
+    else if (n == 0)
+        ck_assert_int_eq(event_del(code_readable), 0);
+}
+
+static void set_up(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)snprintf(folder, sizeof folder, "/tmp/check-dataport.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
+    config = (struct config_data_port){.socket = socket_path,
+                                       .max_request_bytes = 4096,
+                                       .max_answer_bytes = 65536,
+                                       .max_pending = 4,
+                                       .max_rate = 1000,
+                                       .timeout_ms = 10000};
+    base = event_base_new();
+    ck_assert_ptr_nonnull(base);
+    ck_assert_int_eq(deadline_init(&guard, base, guard_passed, NULL), 0);
+    methods = (struct text_list){0};
+}
+
+/* Opens the port with these methods granted; the last is NULL. */
+static void open_port(const char *method, ...)
+{
+    va_list more;
+    va_start(more, method);
+    for (; method; method = va_arg(more, const char *))
+        ck_assert_int_eq(text_list_add(&methods, method), 0);
+    va_end(more);
+    const struct dataport_start start = {.base = base,
+                                         .config = &config,
+                                         .methods = &methods,
+                                         .company = "acme",
+                                         .actor = "ann \"o'hara\"",
+                                         .purpose = "check",
+                                         .run_id = "0198-run"};
+    ck_assert_int_eq(dataport_open(&start, &port, &code), 0);
+    ck_assert_int_eq(fcntl(code, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(code, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(fcntl(code, F_SETFL, O_NONBLOCK), 0);
+    frame_init(&code_reader, 32u << 20);
+    code_readable = event_new(base, code, EV_READ | EV_PERSIST, code_reads, NULL);
+    ck_assert_ptr_nonnull(code_readable);
+    ck_assert_int_eq(event_add(code_readable, NULL), 0);
+}
+
+static void serve_and_open(const char *method)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port(method, NULL);
+}
+
+static void tear_down(void)
+{
+    if (code_readable)
+        event_free(code_readable);
+    code_readable = NULL;
+    frame_free(&code_reader);
+    if (code >= 0)
+        ck_assert_int_eq(close(code), 0);
+    code = -1;
+    dataport_free(port);
+    port = NULL;
+    dataport_free(NULL);
+    deadline_free(&guard);
+    event_base_free(base);
+    text_list_free(&methods);
+    data_service_stop(&service);
+    (void)unlink(socket_path);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* One turn of the loop, which must come. */
+static void turn(void)
+{
+    deadline_start(&guard, GUARD_MS);
+    ck_assert_int_eq(event_base_loop(base, EVLOOP_ONCE), 0);
+    deadline_stop(&guard);
+}
+
+static void send_bytes(const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(code, bytes, length);
+        ck_assert(n > 0 || errno == EAGAIN);
+        if (n < 0) {
+            turn();
+            continue;
+        }
+        bytes += n;
+        length -= (size_t)n;
+    }
+}
+
+/* A line, with ' for ". */
+static void say(const char *text)
+{
+    AR_AUTO_FREE char *quoted = unit_quote(text);
+    send_bytes(quoted, strlen(quoted));
+    send_bytes("\n", 1);
+}
+
+static char *hear(void)
+{
+    char *line;
+    size_t length;
+    while (frame_next(&code_reader, &line, &length) != FRAME_DONE)
+        turn();
+    return line;
+}
+
+static void expect(const char *wanted)
+{
+    AR_AUTO_FREE char *quoted = unit_quote(wanted);
+    ck_assert_str_eq(hear(), quoted);
+}
+
+static void expect_error(const char *id, int error_code, const char *message)
+{
+    char line[256];
+    (void)snprintf(line, sizeof line,
+                   "{'jsonrpc':'2.0','id':%s,'error':{'code':%d,'message':'%s'}}", id, error_code,
+                   message);
+    expect(line);
+}
+
+static void expect_ping(void)
+{
+    say("{'jsonrpc':'2.0','id':'ping','method':'invoices.read'}");
+    expect("{'jsonrpc':'2.0','id':'ping','result':{'company':'acme','invoices':"
+           "[{'number':'2026-001','total':1200},{'number':'2026-002','total':80}]}}");
+}
+
+static void call(int id, const char *method)
+{
+    char line[256];
+    (void)snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':%d,'method':'%s'}", id, method);
+    say(line);
+}
+
+/* ---- what passes -------------------------------------------------------------------------------- */
+
+START_TEST(test_call)
+{
+    serve_and_open("echo");
+    say("{'jsonrpc':'2.0','id':1,'method':'echo','params':{'a':[1,-2.5,null,'\\u0000\\n']}}");
+    AR_AUTO_FREE char *wanted =
+        unit_quote("{'jsonrpc':'2.0','id':1,'result':{'context':{'company':'acme','actor':'ann "
+                   "\\'o#hara\\'','purpose':'check','run_id':'0198-run'},'params':{'a':[1,-2.5,"
+                   "null,'\\u0000\\n']}}}");
+    *strchr(wanted, '#') = '\'';
+    ck_assert_str_eq(hear(), wanted);
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.calls, 1);
+    ck_assert_int_eq(usage.denials, 0);
+    ck_assert_int_eq(usage.bytes_in, (int64_t)strlen(wanted) + 1);
+    ck_assert_int_gt(usage.bytes_out, 70);
+}
+END_TEST
+
+START_TEST(test_context_cannot_be_forged)
+{
+    serve_and_open("echo");
+    say("{'jsonrpc':'2.0','id':1,'method':'echo','params':{'context':{'company':'globex'}}}");
+    json_t *answer = json_loads(hear(), 0, NULL);
+    const json_t *result = json_object_get(answer, "result");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(json_object_get(result, "context"), "company")), "acme");
+    json_decref(answer);
+    say("{'jsonrpc':'2.0','id':2,'method':'echo','context':{'company':'globex'}}");
+    expect_error("null", -32600, "invalid_request");
+}
+END_TEST
+
+START_TEST(test_ids_and_errors_of_the_service)
+{
+    serve_and_open("fail");
+    say("{'jsonrpc':'2.0','id':'a \\u00e9 1','method':'fail','params':[]}");
+    expect("{'jsonrpc':'2.0','id':'a \\u00e9 1','error':{'code':4711,'message':'no such "
+           "invoice','data':{'number':'2026-003'}}}");
+    say("{'jsonrpc':'2.0','id':-7.50,'method':'fail'}");
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":-7.50,"));
+}
+END_TEST
+
+START_TEST(test_patterns)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.*", "echo", NULL);
+    expect_ping();
+    static const char *const others[] = {"invoices",  "invoicesread", "echo.x", "ech",
+                                         "invoices.", "invoices.*",   "*",      "",
+                                         "Echo",      "echo ",        "fail",   "echo\\u0000"};
+    for (size_t i = 0; i < AR_COUNT(others); i++) {
+        call(5, others[i]);
+        expect_error("5", -32601, "method_not_granted");
+    }
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.calls, 1);
+    ck_assert_int_eq(usage.denials, (int64_t)AR_COUNT(others));
+}
+END_TEST
+
+START_TEST(test_answers_in_any_order_and_pieces)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("later", "slow", NULL);
+    call(1, "later");
+    call(2, "slow");
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":2,\"result\""));
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":1,\"result\""));
+    const char *bytes = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"slow\"}\n";
+    for (; *bytes; bytes++) {
+        send_bytes(bytes, 1);
+        ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
+    }
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":3,\"result\""));
+}
+END_TEST
+
+/* ---- what is refused ---------------------------------------------------------------------------- */
+
+START_TEST(test_what_is_no_call)
+{
+    static const struct {
+        const char *line;
+        int code;
+        const char *message;
+    } lines[] = {
+        {"hello", -32700, "parse_error"},
+        {"", -32700, "parse_error"},
+        {"{'jsonrpc':'2.0'", -32700, "parse_error"},
+        {"[{'jsonrpc':'2.0','id':1,'method':'echo'}]", -32600, "invalid_request"},
+        {"7", -32600, "invalid_request"},
+        {"{'jsonrpc':'1.0','id':1,'method':'echo'}", -32600, "invalid_request"},
+        {"{'id':1,'method':'echo'}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':3}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':null,'method':'echo'}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':[1],'method':'echo'}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'id':2,'method':'echo'}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','method':'fail'}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':{'a':1,'a':2}}", -32600,
+         "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':3}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':[1e999]}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','extra':1}", -32600, "invalid_request"},
+    };
+    serve_and_open("echo");
+    for (size_t i = 0; i < AR_COUNT(lines); i++) {
+        say(lines[i].line);
+        expect_error("null", lines[i].code, lines[i].message);
+    }
+    AR_AUTO_FREE char *long_id =
+        unit_repeat("{'jsonrpc':'2.0','method':'echo','id':'", "x", 200, "'}");
+    say(long_id);
+    expect_error("null", -32600, "invalid_request");
+    call(1, "echo");
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":1,\"result\""));
+}
+END_TEST
+
+START_TEST(test_notifications_do_nothing)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "die", NULL);
+    say("{'jsonrpc':'2.0','method':'die'}");
+    say("{'jsonrpc':'2.0','method':'nothing'}");
+    expect_ping();
+}
+END_TEST
+
+START_TEST(test_too_big)
+{
+    serve_and_open("invoices.read");
+    AR_AUTO_FREE char *line = unit_repeat("{'jsonrpc':'2.0','id':1,'method':'", "x", 300000, "'}");
+    say(line);
+    expect_error("null", -32011, "too_big");
+    expect_ping();
+    AR_AUTO_FREE char *most = unit_repeat("", " ", 4096 - 55, "");
+    AR_AUTO_FREE char *text = NULL;
+    ck_assert_int_gt(
+        asprintf(&text, "{'jsonrpc':'2.0','id':'ping','method':'invoices.read'}%s", most), 0);
+    text[4096] = '\0';
+    say(text);
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":\"ping\",\"result\""));
+    AR_AUTO_FREE char *over = unit_repeat("", " ", 4097, "");
+    say(over);
+    expect_error("null", -32011, "too_big");
+    expect_ping();
+}
+END_TEST
+
+START_TEST(test_too_many)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("hang", "invoices.read", NULL);
+    for (int i = 0; i < 4; i++)
+        call(i, "hang");
+    call(4, "hang");
+    expect_error("4", -32012, "too_many");
+    call(5, "nothing");
+    expect_error("5", -32601, "method_not_granted");
+}
+END_TEST
+
+START_TEST(test_rate)
+{
+    config.max_rate = 1;
+    serve_and_open("invoices.read");
+    expect_ping();
+    /* In the second until the next one is allowed. */
+    int limited = 0;
+    for (int i = 0; i < 20; i++) {
+        call(9, "invoices.read");
+        limited += strstr(hear(), "{\"code\":-32013,\"message\":\"rate_limited\"}") != NULL;
+    }
+    ck_assert_int_gt(limited, 10);
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.calls, 1 + 20 - limited);
+}
+END_TEST
+
+/* Denied lines are not read faster than the pace: most are still in the socket, or not written. */
+START_TEST(test_pace)
+{
+    config.max_rate = 1;
+    serve_and_open("invoices.read");
+    AR_AUTO_FREE char *lines = unit_repeat("", "x\n", 1200, "");
+    send_bytes(lines, 2400);
+    for (int i = 0; i < 1200; i++)
+        expect_error("null", -32700, "parse_error");
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.bytes_out, 2400);
+}
+END_TEST
+
+/* ---- services that are not as they should be ---------------------------------------------------- */
+
+START_TEST(test_no_service)
+{
+    open_port("invoices.read", NULL);
+    call(1, "invoices.read");
+    expect_error("1", -32015, "unavailable");
+    int fd = open(socket_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+    call(2, "invoices.read");
+    expect_error("2", -32015, "unavailable");
+    ck_assert_int_eq(unlink(socket_path), 0);
+    ck_assert(data_service_start(&service, socket_path));
+    expect_ping();
+}
+END_TEST
+
+START_TEST(test_bad_answers)
+{
+    static const char *const bad[] = {"rubbish",  "list",    "no_message", "both",
+                                      "wrong_id", "unasked", "repeated",   "neither"};
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "rubbish", "list", "no_message", "both", "wrong_id", "unasked",
+              "repeated", "neither", NULL);
+    for (size_t i = 0; i < AR_COUNT(bad); i++) {
+        call(1, bad[i]);
+        expect_error("1", -32016, "bad_answer");
+        expect_ping();
+    }
+}
+END_TEST
+
+START_TEST(test_bad_answer_takes_others_along)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("hang", "unasked", "rubbish", NULL);
+    call(1, "hang");
+    call(2, "unasked");
+    expect_error("2", -32016, "bad_answer");
+    expect_error("1", -32015, "unavailable");
+    call(3, "hang");
+    call(4, "rubbish");
+    expect_error("3", -32016, "bad_answer");
+    expect_error("4", -32016, "bad_answer");
+}
+END_TEST
+
+START_TEST(test_dies)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "die", "half", "hang", NULL);
+    call(1, "die");
+    expect_error("1", -32015, "unavailable");
+    expect_ping();
+    call(2, "half");
+    expect_error("2", -32015, "unavailable");
+    expect_ping();
+    call(3, "hang");
+    ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
+    data_service_stop(&service);
+    expect_error("3", -32015, "unavailable");
+    ck_assert(data_service_start(&service, socket_path));
+    expect_ping();
+}
+END_TEST
+
+START_TEST(test_hangs)
+{
+    config.timeout_ms = 50;
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "hang", NULL);
+    call(1, "hang");
+    expect_error("1", -32014, "timeout");
+    expect_ping();
+}
+END_TEST
+
+/* Nobody accepts: the first connection waits in the queue, another one cannot even do that. */
+START_TEST(test_full_queue)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listener, 0), 0);
+    int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(connect(first, (struct sockaddr *)&address, sizeof address), 0);
+    config.timeout_ms = 100;
+    open_port("invoices.read", NULL);
+    call(1, "invoices.read");
+    expect_error("1", -32014, "timeout");
+    config.timeout_ms = GUARD_MS;
+    call(2, "invoices.read");
+    ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
+    ck_assert_int_eq(close(accept4(listener, NULL, NULL, SOCK_CLOEXEC)), 0);
+    ck_assert_int_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
+    int second = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (second < 0) {
+        turn();
+        second = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
+    ck_assert_int_eq(close(second), 0);
+    expect_error("2", -32015, "unavailable");
+    ck_assert_int_eq(close(first), 0);
+    ck_assert_int_eq(close(listener), 0);
+}
+END_TEST
+
+START_TEST(test_answer_too_big)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "too_big", NULL);
+    say("{'jsonrpc':'2.0','id':1,'method':'too_big','params':{'bytes':65000}}");
+    ck_assert_uint_gt(strlen(hear()), 65000);
+    say("{'jsonrpc':'2.0','id':2,'method':'too_big','params':{'bytes':65536}}");
+    expect_error("2", -32016, "bad_answer");
+    say("{'jsonrpc':'2.0','id':3,'method':'too_big','params':{'bytes':9000000}}");
+    expect_error("3", -32016, "bad_answer");
+    expect_ping();
+}
+END_TEST
+
+/* ---- code that is not as it should be ----------------------------------------------------------- */
+
+static int64_t moved(void)
+{
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    return usage.bytes_in + usage.bytes_out;
+}
+
+/* Turns the loop for as long as that moves anything; how much has been moved in all. */
+static int64_t settle(void)
+{
+    int64_t before = moved();
+    for (int idle = 0; idle < 50; idle++) {
+        (void)event_base_loop(base, EVLOOP_NONBLOCK);
+        if (moved() != before)
+            idle = 0;
+        before = moved();
+    }
+    return before;
+}
+
+/* It writes and writes, and reads nothing: it is not read from for ever. */
+START_TEST(test_code_reads_nothing)
+{
+    config.max_rate = 1000000;
+    serve_and_open("invoices.read");
+    ck_assert_int_eq(event_del(code_readable), 0);
+    AR_AUTO_FREE char *lines = unit_repeat("", "x\n", 2048, "");
+    size_t sent = 0;
+    for (bool full = false; !full;) {
+        ssize_t n = write(code, lines, 4096);
+        sent += n > 0 ? (size_t)n : 0;
+        ck_assert_uint_lt(sent, 1u << 20);
+        if (n < 0) {
+            int64_t before = moved();
+            full = settle() == before;
+        }
+    }
+    ck_assert_int_eq(event_add(code_readable, NULL), 0);
+    for (size_t i = 0; i < sent / 2; i++)
+        expect_error("null", -32700, "parse_error");
+    if (sent % 2)
+        send_bytes("\n", 1);
+}
+END_TEST
+
+START_TEST(test_half_closed)
+{
+    serve_and_open("slow");
+    call(1, "slow");
+    say("{'jsonrpc':'2.0','id':2,'method':'slow'}");
+    ck_assert_int_eq(shutdown(code, SHUT_WR), 0);
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":1,\"result\""));
+    ck_assert_ptr_nonnull(strstr(hear(), "\"id\":2,\"result\""));
+    while (event_pending(code_readable, EV_READ, NULL))
+        turn();
+}
+END_TEST
+
+START_TEST(test_code_leaves)
+{
+    serve_and_open("hang");
+    call(1, "hang");
+    ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
+    event_free(code_readable);
+    code_readable = NULL;
+    ck_assert_int_eq(close(code), 0);
+    code = -1;
+    /* The loop has nothing more to wait for. */
+    while (event_base_loop(base, EVLOOP_ONCE) == 0)
+        continue;
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.calls, 1);
+}
+END_TEST
+
+START_TEST(test_descriptors_are_dropped)
+{
+    serve_and_open("invoices.read");
+    int pipe_ends[2];
+    ck_assert_int_eq(pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK), 0);
+    char text[] = "x\n", control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {text, 2};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &pipe_ends[1], sizeof(int));
+    ck_assert_int_eq(sendmsg(code, &message, 0), 2);
+    ck_assert_int_eq(close(pipe_ends[1]), 0);
+    expect_error("null", -32700, "parse_error");
+    ck_assert_int_eq(read(pipe_ends[0], text, 1), 0); /* nobody holds the other end */
+    ck_assert_int_eq(close(pipe_ends[0]), 0);
+    expect_ping();
+}
+END_TEST
+
+/* ---- helper modules ----------------------------------------------------------------------------- */
+
+static bool ended(pid_t pid, int *status)
+{
+    pid_t reaped = waitpid(pid, status, WNOHANG);
+    ck_assert_int_ge(reaped, 0);
+    return reaped == pid;
+}
+
+static void nothing(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    (void)context;
+}
+
+/* Runs a program with the code's end as its descriptor 3, as an executor does. */
+static void run_helper(const char *program, const char *flag, const char *script)
+{
+    ck_assert(data_service_start(&service, socket_path));
+    open_port("invoices.read", "echo", "fail", "die", NULL);
+    event_free(code_readable);
+    code_readable = NULL;
+    ck_assert_int_eq(fcntl(code, F_SETFL, 0), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        const char *source = getenv("AUDITRUN_SOURCE");
+        if (dup2(code, 3) != 3 || (code == 3 && fcntl(3, F_SETFD, 0) < 0) ||
+            setenv("AUDITRUN_API_FD", "3", 1) < 0 ||
+            setenv("PYTHONDONTWRITEBYTECODE", "1", 1) < 0 || chdir(source ? source : ".") < 0)
+            _exit(126);
+        execlp(program, program, flag, script, NULL);
+        _exit(127);
+    }
+    ck_assert_int_eq(close(code), 0);
+    code = -1;
+    int status, pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct event *end = event_new(base, pidfd, EV_READ, nothing, NULL);
+    ck_assert_int_eq(event_add(end, NULL), 0);
+    while (!ended(pid, &status))
+        turn();
+    event_free(end);
+    ck_assert_int_eq(close(pidfd), 0);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: status %#x", program,
+                  (unsigned)status);
+    struct usage_data_api usage;
+    dataport_usage(port, &usage);
+    ck_assert_int_eq(usage.calls, 5);
+    ck_assert_int_eq(usage.denials, 1);
+}
+
+START_TEST(test_python)
+{
+    run_helper("python3", "-c",
+               "import sys; sys.path.insert(0, 'lib/python')\n"
+               "import auditrun\n"
+               "def error_of(*call):\n"
+               "    try: auditrun.call(*call)\n"
+               "    except auditrun.Error as error: return error.code, error.message, error.data\n"
+               "got = auditrun.call('invoices.read', {'year': 2026})\n"
+               "assert got['company'] == 'acme' and len(got['invoices']) == 2, got\n"
+               "assert auditrun.call('echo', ['\\u00e9', 1.5])['params'] == ['\\u00e9', 1.5]\n"
+               "assert error_of('invoices.pay') == (-32601, 'method_not_granted', None)\n"
+               "assert error_of('fail') == (4711, 'no such invoice', {'number': '2026-003'})\n"
+               "assert error_of('die') == (-32015, 'unavailable', None)\n"
+               "assert error_of('echo', ['x' * 5000]) == (-32011, 'too_big', None)\n"
+               "assert auditrun.call('echo')['params'] == {}\n");
+}
+END_TEST
+
+START_TEST(test_javascript)
+{
+    run_helper("node", "-e",
+               "const assert = require('node:assert');\n"
+               "const { call } = require('./lib/javascript/auditrun.js');\n"
+               "const error_of = async (...c) => { try { await call(...c); return null; }\n"
+               "  catch (e) { return [e.code, e.message, e.data]; } };\n"
+               "(async () => {\n"
+               "  const [a, b] = await Promise.all([call('invoices.read', { year: 2026 }),\n"
+               "    call('echo', ['\\u00e9', 1.5])]);\n"
+               "  assert.equal(a.company, 'acme'); assert.equal(a.invoices.length, 2);\n"
+               "  assert.deepEqual(b.params, ['\\u00e9', 1.5]);\n"
+               "  assert.deepEqual(await error_of('invoices.pay'), [-32601, 'method_not_granted', "
+               "undefined]);\n"
+               "  assert.deepEqual(await error_of('fail'), [4711, 'no such invoice', { number: "
+               "'2026-003' }]);\n"
+               "  assert.deepEqual(await error_of('die'), [-32015, 'unavailable', undefined]);\n"
+               "  assert.deepEqual(await error_of('echo', ['x'.repeat(5000)]), [-32011, 'too_big', "
+               "undefined]);\n"
+               "  assert.deepEqual((await call('echo')).params, {});\n"
+               "})();\n");
+}
+END_TEST
+
+static const TTest **const passes[] = {
+    &test_call,     &test_context_cannot_be_forged,        &test_ids_and_errors_of_the_service,
+    &test_patterns, &test_answers_in_any_order_and_pieces, NULL};
+static const TTest **const refused[] = {&test_what_is_no_call,
+                                        &test_notifications_do_nothing,
+                                        &test_too_big,
+                                        &test_too_many,
+                                        &test_rate,
+                                        &test_pace,
+                                        NULL};
+static const TTest **const services[] = {&test_no_service,
+                                         &test_bad_answers,
+                                         &test_bad_answer_takes_others_along,
+                                         &test_dies,
+                                         &test_hangs,
+                                         &test_full_queue,
+                                         &test_answer_too_big,
+                                         NULL};
+static const TTest **const code_tests[] = {&test_code_reads_nothing, &test_half_closed,
+                                           &test_code_leaves, &test_descriptors_are_dropped, NULL};
+static const TTest **const helpers[] = {&test_python, &test_javascript, NULL};
+
+int main(void)
+{
+    static const struct unit_case cases[] = {{"passes", passes},
+                                             {"refused", refused},
+                                             {"services", services},
+                                             {"code", code_tests},
+                                             {"helpers", helpers}};
+    Suite *suite = suite_create("dataport");
+    for (size_t i = 0; i < AR_COUNT(cases); i++) {
+        TCase *tcase = tcase_create(cases[i].name);
+        tcase_set_timeout(tcase, 120);
+        tcase_add_checked_fixture(tcase, set_up, tear_down);
+        for (const TTest **const *test = cases[i].tests; *test; test++)
+            tcase_add_test(tcase, **test);
+        suite_add_tcase(suite, tcase);
+    }
+    return suite_run(suite);
+}
