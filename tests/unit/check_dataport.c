@@ -1,196 +1,16 @@
 /*
  * check_dataport.c - the data port in a loop of its own, between code that is this test and a real
  * service: what is granted passes, with a context that code cannot forge; everything else is refused
- * in words; and a service that hangs, dies or lies fails the call and nothing else.
+ * in words, whatever the code does; and the modules for code work.
  */
 #include "daemon/dataport.h"
 
-#include "daemon/deadline.h"
-#include "protocol/frame.h"
 #include "tests/lib/data_service.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/code.h"
 
-#include <event2/event.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-
-#define GUARD_MS 20000 /* a test that hangs fails */
-
-static struct event_base *base;
-static struct config_data_port config;
-static struct text_list methods;
-static struct data_service service;
-static struct dataport *port;
-static char folder[] = "/tmp/check-dataport.XXXXXX";
-static char socket_path[64];
-
-/* The code. */
-static int code = -1;
-static struct event *code_readable;
-static struct frame_reader code_reader;
-static struct deadline guard;
-
-static void guard_passed(void *context)
-{
-    (void)context;
-    ck_abort_msg("nothing has come for %d ms", GUARD_MS);
-}
-
-static void code_reads(evutil_socket_t fd, short what, void *context)
-{
-    char *space;
-    size_t available;
-    (void)what;
-    (void)context;
-    ck_assert_int_eq(frame_space(&code_reader, &space, &available), 0);
-    ssize_t n = read(fd, space, available);
-    if (n > 0)
-        frame_commit(&code_reader, (size_t)n);
-    else if (n == 0)
-        ck_assert_int_eq(event_del(code_readable), 0);
-}
-
-static void set_up(void)
-{
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)snprintf(folder, sizeof folder, "/tmp/check-dataport.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(socket_path, sizeof socket_path, "%s/socket", folder);
-    config = (struct config_data_port){.socket = socket_path,
-                                       .max_request_bytes = 4096,
-                                       .max_answer_bytes = 65536,
-                                       .max_pending = 4,
-                                       .max_rate = 1000,
-                                       .timeout_ms = 10000};
-    base = event_base_new();
-    ck_assert_ptr_nonnull(base);
-    ck_assert_int_eq(deadline_init(&guard, base, guard_passed, NULL), 0);
-    methods = (struct text_list){0};
-}
-
-/* Opens the port with these methods granted; the last is NULL. */
-static void open_port(const char *method, ...)
-{
-    va_list more;
-    va_start(more, method);
-    for (; method; method = va_arg(more, const char *))
-        ck_assert_int_eq(text_list_add(&methods, method), 0);
-    va_end(more);
-    const struct dataport_start start = {.base = base,
-                                         .config = &config,
-                                         .methods = &methods,
-                                         .company = "acme",
-                                         .actor = "ann \"o'hara\"",
-                                         .purpose = "check",
-                                         .run_id = "0198-run"};
-    ck_assert_int_eq(dataport_open(&start, &port, &code), 0);
-    ck_assert_int_eq(fcntl(code, F_GETFD), FD_CLOEXEC);
-    ck_assert_int_eq(fcntl(code, F_GETFL) & O_NONBLOCK, 0);
-    ck_assert_int_eq(fcntl(code, F_SETFL, O_NONBLOCK), 0);
-    frame_init(&code_reader, 32u << 20);
-    code_readable = event_new(base, code, EV_READ | EV_PERSIST, code_reads, NULL);
-    ck_assert_ptr_nonnull(code_readable);
-    ck_assert_int_eq(event_add(code_readable, NULL), 0);
-}
-
-static void serve_and_open(const char *method)
-{
-    ck_assert(data_service_start(&service, socket_path));
-    open_port(method, NULL);
-}
-
-static void tear_down(void)
-{
-    if (code_readable)
-        event_free(code_readable);
-    code_readable = NULL;
-    frame_free(&code_reader);
-    if (code >= 0)
-        ck_assert_int_eq(close(code), 0);
-    code = -1;
-    dataport_free(port);
-    port = NULL;
-    dataport_free(NULL);
-    deadline_free(&guard);
-    event_base_free(base);
-    text_list_free(&methods);
-    data_service_stop(&service);
-    (void)unlink(socket_path);
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
-/* One turn of the loop, which must come. */
-static void turn(void)
-{
-    deadline_start(&guard, GUARD_MS);
-    ck_assert_int_eq(event_base_loop(base, EVLOOP_ONCE), 0);
-    deadline_stop(&guard);
-}
-
-static void send_bytes(const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(code, bytes, length);
-        ck_assert(n > 0 || errno == EAGAIN);
-        if (n < 0) {
-            turn();
-            continue;
-        }
-        bytes += n;
-        length -= (size_t)n;
-    }
-}
-
-/* A line, with ' for ". */
-static void say(const char *text)
-{
-    AR_AUTO_FREE char *quoted = unit_quote(text);
-    send_bytes(quoted, strlen(quoted));
-    send_bytes("\n", 1);
-}
-
-static char *hear(void)
-{
-    char *line;
-    size_t length;
-    while (frame_next(&code_reader, &line, &length) != FRAME_DONE)
-        turn();
-    return line;
-}
-
-static void expect(const char *wanted)
-{
-    AR_AUTO_FREE char *quoted = unit_quote(wanted);
-    ck_assert_str_eq(hear(), quoted);
-}
-
-static void expect_error(const char *id, int error_code, const char *message)
-{
-    char line[256];
-    (void)snprintf(line, sizeof line,
-                   "{'jsonrpc':'2.0','id':%s,'error':{'code':%d,'message':'%s'}}", id, error_code,
-                   message);
-    expect(line);
-}
-
-static void expect_ping(void)
-{
-    say("{'jsonrpc':'2.0','id':'ping','method':'invoices.read'}");
-    expect("{'jsonrpc':'2.0','id':'ping','result':{'company':'acme','invoices':"
-           "[{'number':'2026-001','total':1200},{'number':'2026-002','total':80}]}}");
-}
-
-static void call(int id, const char *method)
-{
-    char line[256];
-    (void)snprintf(line, sizeof line, "{'jsonrpc':'2.0','id':%d,'method':'%s'}", id, method);
-    say(line);
-}
 
 /* ---- what passes -------------------------------------------------------------------------------- */
 
@@ -390,129 +210,6 @@ START_TEST(test_pace)
     struct usage_data_api usage;
     dataport_usage(port, &usage);
     ck_assert_int_eq(usage.bytes_out, 2400);
-}
-END_TEST
-
-/* ---- services that are not as they should be ---------------------------------------------------- */
-
-START_TEST(test_no_service)
-{
-    open_port("invoices.read", NULL);
-    call(1, "invoices.read");
-    expect_error("1", -32015, "unavailable");
-    int fd = open(socket_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(close(fd), 0);
-    call(2, "invoices.read");
-    expect_error("2", -32015, "unavailable");
-    ck_assert_int_eq(unlink(socket_path), 0);
-    ck_assert(data_service_start(&service, socket_path));
-    expect_ping();
-}
-END_TEST
-
-START_TEST(test_bad_answers)
-{
-    static const char *const bad[] = {"rubbish",  "list",    "no_message", "both",
-                                      "wrong_id", "unasked", "repeated",   "neither"};
-    ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "rubbish", "list", "no_message", "both", "wrong_id", "unasked",
-              "repeated", "neither", NULL);
-    for (size_t i = 0; i < AR_COUNT(bad); i++) {
-        call(1, bad[i]);
-        expect_error("1", -32016, "bad_answer");
-        expect_ping();
-    }
-}
-END_TEST
-
-START_TEST(test_bad_answer_takes_others_along)
-{
-    ck_assert(data_service_start(&service, socket_path));
-    open_port("hang", "unasked", "rubbish", NULL);
-    call(1, "hang");
-    call(2, "unasked");
-    expect_error("2", -32016, "bad_answer");
-    expect_error("1", -32015, "unavailable");
-    call(3, "hang");
-    call(4, "rubbish");
-    expect_error("3", -32016, "bad_answer");
-    expect_error("4", -32016, "bad_answer");
-}
-END_TEST
-
-START_TEST(test_dies)
-{
-    ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "die", "half", "hang", NULL);
-    call(1, "die");
-    expect_error("1", -32015, "unavailable");
-    expect_ping();
-    call(2, "half");
-    expect_error("2", -32015, "unavailable");
-    expect_ping();
-    call(3, "hang");
-    ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
-    data_service_stop(&service);
-    expect_error("3", -32015, "unavailable");
-    ck_assert(data_service_start(&service, socket_path));
-    expect_ping();
-}
-END_TEST
-
-START_TEST(test_hangs)
-{
-    config.timeout_ms = 50;
-    ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "hang", NULL);
-    call(1, "hang");
-    expect_error("1", -32014, "timeout");
-    expect_ping();
-}
-END_TEST
-
-/* Nobody accepts: the first connection waits in the queue, another one cannot even do that. */
-START_TEST(test_full_queue)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-    ck_assert_int_eq(listen(listener, 0), 0);
-    int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ck_assert_int_eq(connect(first, (struct sockaddr *)&address, sizeof address), 0);
-    config.timeout_ms = 100;
-    open_port("invoices.read", NULL);
-    call(1, "invoices.read");
-    expect_error("1", -32014, "timeout");
-    config.timeout_ms = GUARD_MS;
-    call(2, "invoices.read");
-    ck_assert_int_eq(event_base_loop(base, EVLOOP_NONBLOCK), 0);
-    ck_assert_int_eq(close(accept4(listener, NULL, NULL, SOCK_CLOEXEC)), 0);
-    ck_assert_int_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
-    int second = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    while (second < 0) {
-        turn();
-        second = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    }
-    ck_assert_int_eq(close(second), 0);
-    expect_error("2", -32015, "unavailable");
-    ck_assert_int_eq(close(first), 0);
-    ck_assert_int_eq(close(listener), 0);
-}
-END_TEST
-
-START_TEST(test_answer_too_big)
-{
-    ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "too_big", NULL);
-    say("{'jsonrpc':'2.0','id':1,'method':'too_big','params':{'bytes':65000}}");
-    ck_assert_uint_gt(strlen(hear()), 65000);
-    say("{'jsonrpc':'2.0','id':2,'method':'too_big','params':{'bytes':65536}}");
-    expect_error("2", -32016, "bad_answer");
-    say("{'jsonrpc':'2.0','id':3,'method':'too_big','params':{'bytes':9000000}}");
-    expect_error("3", -32016, "bad_answer");
-    expect_ping();
 }
 END_TEST
 
@@ -724,33 +421,13 @@ static const TTest **const refused[] = {&test_what_is_no_call,
                                         &test_rate,
                                         &test_pace,
                                         NULL};
-static const TTest **const services[] = {&test_no_service,
-                                         &test_bad_answers,
-                                         &test_bad_answer_takes_others_along,
-                                         &test_dies,
-                                         &test_hangs,
-                                         &test_full_queue,
-                                         &test_answer_too_big,
-                                         NULL};
 static const TTest **const code_tests[] = {&test_code_reads_nothing, &test_half_closed,
                                            &test_code_leaves, &test_descriptors_are_dropped, NULL};
 static const TTest **const helpers[] = {&test_python, &test_javascript, NULL};
 
 int main(void)
 {
-    static const struct unit_case cases[] = {{"passes", passes},
-                                             {"refused", refused},
-                                             {"services", services},
-                                             {"code", code_tests},
-                                             {"helpers", helpers}};
-    Suite *suite = suite_create("dataport");
-    for (size_t i = 0; i < AR_COUNT(cases); i++) {
-        TCase *tcase = tcase_create(cases[i].name);
-        tcase_set_timeout(tcase, 120);
-        tcase_add_checked_fixture(tcase, set_up, tear_down);
-        for (const TTest **const *test = cases[i].tests; *test; test++)
-            tcase_add_test(tcase, **test);
-        suite_add_tcase(suite, tcase);
-    }
-    return suite_run(suite);
+    static const struct unit_case cases[] = {
+        {"passes", passes}, {"refused", refused}, {"code", code_tests}, {"helpers", helpers}};
+    return code_main("dataport", cases, AR_COUNT(cases));
 }
