@@ -9,7 +9,9 @@
 #include "daemon/admission.h"
 
 #include "daemon/config.h"
+#include "daemon/paths.h"
 #include "daemon/registry.h"
+#include "daemon/secrets.h"
 
 #include <string.h>
 
@@ -151,6 +153,48 @@ static int check_envelope(struct run *run)
     return 1;
 }
 
+/* Of the paths of one kind those that are not there. 0, 1: the run has denials now; negative. */
+static int deny_missing_paths(struct run *run, enum demand demand, const struct text_list *paths,
+                              const struct text_list *roots)
+{
+    AR_CLEANUP(text_list_free) struct text_list missing = {0};
+    int rc = paths_check(paths, roots, &missing);
+    return rc > 0 && denials_add_list(&run->denials, demand, &missing) < 0 ? -ENOMEM : rc;
+}
+
+/* The host paths are there, without a link on the way. */
+static int check_paths_exist(struct run *run)
+{
+    const struct grant *grant = &run->request->grant;
+    const struct config_company *company = config_company(run->line->config, run->request->company);
+    if (!company)
+        return 0;
+    int read = deny_missing_paths(run, DEMAND_FILESYSTEM_READ, &grant->read, &company->read);
+    int write =
+        read < 0 ? read
+                 : deny_missing_paths(run, DEMAND_FILESYSTEM_WRITE, &grant->write, &company->write);
+    if (write < 0 || (read == 0 && write == 0))
+        return write;
+    run_end(run, REASON_NOT_ENFORCEABLE);
+    return 1;
+}
+
+static int check_secrets(struct run *run)
+{
+    const struct request *request = run->request;
+    AR_CLEANUP(text_list_free) struct text_list missing = {0};
+    if (request->grant.secrets.count == 0)
+        return 0;
+    int rc = secrets_load(&run->line->config->secrets, request->company, &request->grant.secrets,
+                          &run->secrets, &missing);
+    if (rc <= 0)
+        return rc;
+    if (denials_add_list(&run->denials, DEMAND_SECRETS, &missing) < 0)
+        return -ENOMEM;
+    run_end(run, REASON_NO_SUCH_SECRET);
+    return 1;
+}
+
 /* From here on the grant is the effective one: enforced, recorded, returned. A run that is denied is
  * recorded with the grant that it would have had. */
 static void fill_grant(struct run *run)
@@ -162,8 +206,9 @@ static void fill_grant(struct run *run)
 
 void admission_stage(struct run *run, run_done_fn *done)
 {
-    static admission_step *const steps[] = {check_drain, check_company,  check_executor,
-                                            check_paths, check_switches, check_envelope};
+    static admission_step *const steps[] = {check_drain,       check_company,  check_executor,
+                                            check_paths,       check_switches, check_envelope,
+                                            check_paths_exist, check_secrets};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
         rc = steps[i](run);

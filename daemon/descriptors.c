@@ -13,7 +13,7 @@
 
 void descriptors_init(struct descriptors *descriptors)
 {
-    for (size_t i = 0; i < SPEC_DESCRIPTORS; i++)
+    for (size_t i = 0; i < SPEC_MAX_DESCRIPTORS; i++)
         descriptors->provider[i] = -1;
     descriptors->output[0] = descriptors->output[1] = descriptors->outputs = -1;
 }
@@ -26,7 +26,7 @@ void descriptors_close(int *fd)
 
 void descriptors_close_provider(struct descriptors *descriptors)
 {
-    for (size_t i = 0; i < SPEC_DESCRIPTORS; i++)
+    for (size_t i = 0; i < SPEC_MAX_DESCRIPTORS; i++)
         descriptors_close(&descriptors->provider[i]);
 }
 

@@ -8,13 +8,13 @@
 #include "protocol/spec.h"
 
 struct descriptors {
-    int provider[SPEC_DESCRIPTORS]; /* the provider's ends: spec, stdin, stdout, stderr, outputs */
-    int output[2];                  /* the daemon's ends of stdout and stderr, non-blocking */
-    int outputs;                    /* the daemon's own view of the outputs file */
+    int provider[SPEC_MAX_DESCRIPTORS]; /* the provider's ends, in the order of spec.h */
+    int output[2];                      /* the daemon's ends of stdout and stderr, non-blocking */
+    int outputs;                        /* the daemon's own view of the outputs file */
 };
 
 void descriptors_init(struct descriptors *descriptors);
-/* Opens all for a run under its effective grant. 0 with *order, or -errno. */
+/* Opens the first SPEC_DESCRIPTORS for a run under its effective grant. 0 with *order, or -errno. */
 int descriptors_open(struct descriptors *descriptors, const char *run_id,
                      const struct request *request, struct spec_run *order) AR_MUST_CHECK;
 /* Closes the provider's ends, which it has now. */

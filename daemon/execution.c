@@ -17,18 +17,16 @@
 #include "daemon/deadline.h"
 #include "daemon/descriptors.h"
 #include "daemon/fault.h"
+#include "daemon/granted.h"
 #include "daemon/log.h"
+#include "daemon/output.h"
 #include "daemon/registry.h"
-#include "daemon/reply.h"
 
-#include <event2/buffer.h>
-#include <event2/event.h>
 #include <sched.h>
 #include <string.h>
 
-#define EXECUTION_DRAIN_MS   500    /* for pipes, after the report */
-#define EXECUTION_SWEEP_MS   5      /* between looks at what is left */
-#define EXECUTION_READ_BYTES 262144 /* in one turn */
+#define EXECUTION_DRAIN_MS 500 /* for pipes, after the report */
+#define EXECUTION_SWEEP_MS 5   /* between looks at what is left */
 /* What the provider may use for a run beside the code: an executor that stops at the limit itself comes
  * first, and nobody is stopped for the making of the sandbox. */
 #define EXECUTION_OWN_CPU_MS 50
@@ -43,123 +41,37 @@ struct execution {
     bool over; /* reported or gone */
     struct descriptors descriptors;
     struct spec_run order; /* spec_bytes 0: the descriptors are not open yet */
-    struct event *readable[2];
-    int64_t output_bytes;
-    int64_t started_us; /* monotonic */
+    struct granted granted;
+    struct output *output; /* NULL: not yet */
+    int64_t started_us;    /* monotonic */
     struct deadline wall, cpu, drain, finish;
 };
 
+static bool is_quiet(const struct execution *execution)
+{
+    return !execution->output || output_has_ended(execution->output);
+}
+
 static void check_finish(struct execution *execution)
 {
-    if (execution->over && !execution->readable[0] && !execution->readable[1] &&
-        !deadline_is_running(&execution->finish))
+    if (execution->over && is_quiet(execution) && !deadline_is_running(&execution->finish))
         deadline_start(&execution->finish, 0);
 }
 
-static void close_stream(struct execution *execution, int which)
+static void output_ended(void *context)
 {
-    if (execution->readable[which])
-        event_free(AR_TAKE(execution->readable[which]));
-    descriptors_close(&execution->descriptors.output[which]);
-}
-
-/* ---- output ----------------------------------------------------------------------------------- */
-
-/* The output cap covers both streams together. What is over it is cut off, and the run ends. */
-static void cut_at_cap(struct execution *execution, int which, int64_t got)
-{
-    struct run *run = execution->run;
-    int64_t cap = run->request->grant.limits.value[LIMIT_OUTPUT_BYTES];
-    int64_t room = cap - execution->output_bytes;
-    if (got <= room) {
-        execution->output_bytes += got;
-        return;
-    }
-    struct evbuffer *buffer = run->output[which];
-    size_t keep = evbuffer_get_length(buffer) - (size_t)(got - room);
-    struct evbuffer *kept = evbuffer_new();
-    if (kept && evbuffer_remove_buffer(buffer, kept, keep) == (int)keep) {
-        evbuffer_free(buffer);
-        run->output[which] = kept;
-    } else if (kept) {
-        evbuffer_free(kept);
-    }
-    execution->output_bytes = cap;
-    run->truncated[which] = true;
-    if (!run_stop(run, RUN_STOP_OUTPUT) && !run->stop)
-        run->stop = RUN_STOP_OUTPUT; /* found while the pipe was emptied after the report */
-}
-
-static void read_output(struct execution *execution, int which)
-{
-    struct run *run = execution->run;
-    if (!run->output[which])
-        run->output[which] = evbuffer_new();
-    int n = run->output[which]
-                ? evbuffer_read(run->output[which], execution->descriptors.output[which],
-                                EXECUTION_READ_BYTES)
-                : -1;
-    if (n < 0 && run->output[which] && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        close_stream(execution, which);
-        check_finish(execution);
-        return;
-    }
-    cut_at_cap(execution, which, n);
-    reply_stream(run, which, n);
-}
-
-static void stdout_readable(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    read_output(context, 0);
-}
-
-static void stderr_readable(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    read_output(context, 1);
-}
-
-/* What is in a pipe was written in time, however busy the loop has been. Whoever still writes comes to
- * the cap. */
-static void read_rest(struct execution *execution, int which)
-{
-    int64_t before = -1;
-    while (execution->readable[which] && execution->output_bytes != before) {
-        before = execution->output_bytes;
-        read_output(execution, which);
-    }
+    check_finish(context);
 }
 
 static void drained_long_enough(void *context)
 {
     struct execution *execution = context;
-    read_rest(execution, 0);
-    read_rest(execution, 1);
-    close_stream(execution, 0);
-    close_stream(execution, 1);
+    if (execution->output)
+        output_finish(execution->output);
     check_finish(execution);
 }
 
 /* ---- the way to the provider ------------------------------------------------------------------ */
-
-static int watch_output(struct execution *execution)
-{
-    struct event_base *base = execution->run->line->base;
-    const int *fds = execution->descriptors.output;
-    execution->readable[0] =
-        event_new(base, fds[0], EV_READ | EV_PERSIST, stdout_readable, execution);
-    execution->readable[1] =
-        event_new(base, fds[1], EV_READ | EV_PERSIST, stderr_readable, execution);
-    for (int i = 0; i < 2; i++)
-        if (!execution->readable[i] || event_add(execution->readable[i], NULL) != 0)
-            return -ENOMEM;
-    return 0;
-}
 
 static int open_descriptors(struct execution *execution)
 {
@@ -169,12 +81,26 @@ static int open_descriptors(struct execution *execution)
     return descriptors_open(&execution->descriptors, run->id, run->request, &execution->order);
 }
 
+/* Who the run's processes are on the host, where that matters. */
+static int64_t owner_of_files(const struct execution *execution)
+{
+    const struct grant *grant = &execution->run->request->grant;
+    return granted_reach(grant) & PROVIDER_REACHES_FILES
+               ? provider_uid(executor_slot_provider(execution->slot))
+               : -1;
+}
+
+/* 0; 1: a path is not there any more; -errno. */
 static int hand_over(struct execution *execution)
 {
     struct run *run = execution->run;
     int rc = open_descriptors(execution);
     if (rc == 0)
-        rc = watch_output(execution);
+        rc = output_start(run, execution->descriptors.output, output_ended, execution,
+                          &execution->output);
+    if (rc == 0)
+        rc = granted_open(&execution->granted, run, owner_of_files(execution), &execution->order,
+                          execution->descriptors.provider);
     if (rc == 0)
         rc = provider_run(executor_slot_provider(execution->slot), &run->request->grant,
                           &execution->order, execution->descriptors.provider);
@@ -234,8 +160,9 @@ static void start_cpu_clock(struct execution *execution)
 /* The provider cannot be given the run, and is not trusted with another one. */
 static void fail_hand_over(struct execution *execution, int rc)
 {
-    log_error("run %s: cannot be handed to its provider: %s", execution->run->id, strerror(-rc));
-    execution->run->failure = REASON_SPAWN_FAILED;
+    log_error("run %s: cannot be handed to its provider: %s", execution->run->id,
+              rc > 0 ? "a host path has gone" : strerror(-rc));
+    execution->run->failure = rc > 0 ? REASON_SETUP_FAILED : REASON_SPAWN_FAILED;
     provider_stop(executor_slot_provider(execution->slot));
 }
 
@@ -245,7 +172,7 @@ static void slot_ready(void *context)
     if (execution->handed_over)
         return; /* ready for another run, after the report */
     int rc = hand_over(execution);
-    if (rc < 0)
+    if (rc != 0)
         fail_hand_over(execution, rc);
     else
         start_cpu_clock(execution);
@@ -294,9 +221,34 @@ static void set_over(struct execution *execution)
     deadline_stop(&execution->wall);
     deadline_stop(&execution->cpu);
     deadline_start(&execution->drain, EXECUTION_DRAIN_MS);
-    if (execution->readable[0] || execution->readable[1])
+    granted_end(&execution->granted);
+    if (!is_quiet(execution))
         (void)is_clear(execution); /* whoever still holds a pipe goes now; what is in it stays */
     check_finish(execution);
+}
+
+/* What it listens on is the way into the run's network, or it has no business with us. */
+static void slot_listening(void *context, int listener)
+{
+    struct execution *execution = context;
+    int rc = granted_listen(&execution->granted, listener);
+    if (rc == 0)
+        return;
+    log_error("run %s: no proxy can be served on what its provider listens on: %s",
+              execution->run->id, rc < 0 ? strerror(-rc) : "it must not be used");
+    execution->run->failure = rc < 0 ? REASON_SPAWN_FAILED : REASON_PROTOCOL_VIOLATION;
+    provider_stop(executor_slot_provider(execution->slot));
+}
+
+/* Reads the files that came back; what is no such document is the provider's fault. */
+static int read_outputs(struct execution *execution)
+{
+    struct run *run = execution->run;
+    if (run->request->outputs.count == 0)
+        return 0;
+    int rc =
+        descriptors_read_outputs(&execution->descriptors, &run->request->outputs, &run->outputs);
+    return rc == 0 ? output_mask_files(run) : rc;
 }
 
 static void slot_reported(void *context, const struct report *report)
@@ -310,9 +262,7 @@ static void slot_reported(void *context, const struct report *report)
     run->report = *report;
     run->usage = report->usage;
     collect_findings(execution);
-    if (run->request->outputs.count &&
-        descriptors_read_outputs(&execution->descriptors, &run->request->outputs, &run->outputs) !=
-            0) {
+    if (read_outputs(execution) != 0) {
         run->reported = false;
         run->failure = REASON_PROTOCOL_VIOLATION;
     }
@@ -331,14 +281,15 @@ static void slot_gone(void *context, enum reason failure)
         set_over(execution);
 }
 
-static const struct slot_events slot_events = {slot_ready, slot_reported, slot_gone};
+static const struct slot_events slot_events = {slot_ready, slot_listening, slot_reported,
+                                               slot_gone};
 
 /* ---- the end ---------------------------------------------------------------------------------- */
 
 static void execution_free(struct execution *execution)
 {
-    close_stream(execution, 0);
-    close_stream(execution, 1);
+    granted_end(&execution->granted);
+    output_free(execution->output);
     descriptors_free(&execution->descriptors);
     deadline_free(&execution->wall);
     deadline_free(&execution->cpu);
@@ -359,7 +310,7 @@ static void finish(void *context)
     if (execution->slot)
         executor_release(execution->slot);
     run->usage.wall_us = clock_monotonic_us() - execution->started_us;
-    run->usage.output_bytes = execution->output_bytes;
+    run->usage.output_bytes = execution->output ? output_bytes(execution->output) : 0;
     run->execution = NULL;
     execution_free(execution);
     done(run);
@@ -406,7 +357,8 @@ static void start(struct execution *execution)
     int rc;
     execution->started_us = clock_monotonic_us();
     deadline_start(&execution->wall, run->request->grant.limits.value[LIMIT_WALL_MS]);
-    execution->slot = executor_acquire(run->executor, &slot_events, execution, &rc);
+    execution->slot = executor_acquire(run->executor, granted_reach(&run->request->grant),
+                                       &slot_events, execution, &rc);
     if (!execution->slot) {
         log_error("run %s: no provider can be started: %s", run->id, strerror(-rc));
         run->failure = REASON_SPAWN_FAILED;

@@ -2,7 +2,8 @@
  * executor.c - a registered provider program: its slots.
  *
  * Probing is probe.c's matter. A provider is thrown away after it was stopped and after `recycle` runs;
- * a slot whose provider has gone is empty and is filled again when somebody needs it.
+ * a slot whose provider has gone is empty and is filled again when somebody needs it. A provider takes
+ * runs of one reach (provider.h): of each reach that was ever asked for one is kept ready.
  */
 #include "daemon/executor.h"
 
@@ -10,15 +11,19 @@
 #include "daemon/config.h"
 #include "daemon/deadline.h"
 #include "daemon/log.h"
+#include "daemon/paths.h"
 #include "daemon/probe.h"
 #include "daemon/run.h"
 
 #include <string.h>
 
+#define REACHES (PROVIDER_REACHES_NETWORK + PROVIDER_REACHES_FILES + 1)
+
 struct slot {
     struct executor *executor;
     int number;
     struct provider *provider; /* NULL: empty */
+    unsigned reach;            /* of the provider, or of the next one */
     int64_t runs;
     const struct slot_events *events; /* of the run that has it; NULL: nobody */
     void *context;
@@ -40,6 +45,7 @@ struct executor {
     int64_t places_taken;
     struct deadline tend; /* empties and refills slots outside of callbacks */
     int64_t failures;     /* starts that failed one after the other */
+    bool wanted[REACHES]; /* runs of this reach have come */
 };
 
 static void tend_later(struct executor *executor)
@@ -58,6 +64,15 @@ static void provider_is_ready(void *context)
     slot->waits = false;
     if (slot->events)
         slot->events->ready(slot->context);
+}
+
+static void provider_is_listening(void *context, int listener)
+{
+    struct slot *slot = context;
+    if (slot->events)
+        slot->events->listening(slot->context, listener);
+    else
+        base_close(&listener);
 }
 
 static void provider_has_reported(void *context, const struct report *report)
@@ -84,8 +99,8 @@ static void provider_has_gone(void *context, enum reason failure)
     tend_later(slot->executor);
 }
 
-static const struct provider_events provider_events = {provider_is_ready, provider_has_reported,
-                                                       provider_has_gone};
+static const struct provider_events provider_events = {provider_is_ready, provider_is_listening,
+                                                       provider_has_reported, provider_has_gone};
 
 static int fill(struct slot *slot)
 {
@@ -95,6 +110,7 @@ static int fill(struct slot *slot)
                                    .program = executor->config->program,
                                    .arguments = &executor->config->args,
                                    .slot = slot->number,
+                                   .reach = slot->reach,
                                    .events = &provider_events,
                                    .context = slot};
     slot->runs = 0;
@@ -125,29 +141,63 @@ static bool is_usable(const struct slot *slot)
     return slot->provider && !slot->events && provider_state(slot->provider) <= PROVIDER_IDLE;
 }
 
-/* Frees what has gone and keeps one provider ready ahead of demand. */
+static bool is_empty(const struct slot *slot)
+{
+    return !slot->provider && !slot->events;
+}
+
+/* Is a provider of this reach ready, or about to be? */
+static bool has_spare(const struct executor *executor, unsigned reach)
+{
+    for (int64_t i = 0; i < executor->slot_count; i++)
+        if (is_usable(&executor->slots[i]) && executor->slots[i].reach == reach)
+            return true;
+    return false;
+}
+
+/* The first empty slot, and how many there are. */
+static struct slot *find_empty(struct executor *executor, size_t *count)
+{
+    struct slot *found = NULL;
+    *count = 0;
+    for (int64_t i = executor->slot_count - 1; i >= 0; i--) {
+        if (!is_empty(&executor->slots[i]))
+            continue;
+        found = &executor->slots[i];
+        (*count)++;
+    }
+    return found;
+}
+
+/* Plain runs, which are most, always find an empty slot beside the spares of other reaches. */
+static void make_spare(struct executor *executor, unsigned reach)
+{
+    size_t count;
+    struct slot *slot = find_empty(executor, &count);
+    if (!slot || (reach != 0 && count < 2) || has_spare(executor, reach))
+        return;
+    slot->reach = reach;
+    int rc = fill(slot);
+    if (rc < 0) {
+        executor->failures++;
+        report_start_failure(executor, rc);
+    }
+}
+
+/* Frees what has gone and keeps providers ready ahead of demand. */
 static void tend(void *context)
 {
     struct executor *executor = context;
-    struct slot *empty = NULL;
-    bool spare = false;
     for (int64_t i = 0; i < executor->slot_count; i++) {
         struct slot *slot = &executor->slots[i];
         if (slot->provider && provider_state(slot->provider) == PROVIDER_GONE)
             provider_free(AR_TAKE(slot->provider));
         if (!slot->provider && slot->refill)
             refill(slot);
-        spare = spare || is_usable(slot);
-        if (!slot->provider && !slot->events && !empty)
-            empty = slot;
     }
-    if (spare || !empty || executor->line->draining)
-        return;
-    int rc = fill(empty);
-    if (rc < 0) {
-        executor->failures++;
-        report_start_failure(executor, rc);
-    }
+    for (unsigned reach = 0; !executor->line->draining && reach < REACHES; reach++)
+        if (reach == 0 || executor->wanted[reach])
+            make_spare(executor, reach);
 }
 
 /* ---- places and slots ------------------------------------------------------------------------- */
@@ -177,32 +227,46 @@ static struct slot *take(struct slot *slot, const struct slot_events *events, vo
     return slot;
 }
 
-/* The best slot for a run: idle before starting before empty before one whose provider is going. */
-static struct slot *find_slot(struct executor *executor)
+/* How good a slot is for a run: idle before starting before empty before one whose provider is going
+ * before one whose provider is of another reach, and has to go; 0: not at all. */
+static int rank(const struct slot *slot, unsigned reach)
 {
-    struct slot *starting = NULL, *empty = NULL, *going = NULL;
-    for (int64_t i = 0; i < executor->slot_count; i++) {
-        struct slot *slot = &executor->slots[i];
-        if (is_usable(slot) && provider_state(slot->provider) == PROVIDER_IDLE)
-            return slot;
-        if (is_usable(slot))
-            starting = slot;
-        else if (!slot->provider && !slot->events)
-            empty = slot;
-        else if (!slot->events)
-            going = slot;
-    }
-    return starting ? starting : empty ? empty : going;
+    if (slot->events)
+        return 0;
+    if (!slot->provider)
+        return 3;
+    if (!is_usable(slot))
+        return 2;
+    if (slot->reach != reach)
+        return 1;
+    return provider_state(slot->provider) == PROVIDER_IDLE ? 5 : 4;
 }
 
-struct slot *executor_acquire(struct executor *executor, const struct slot_events *events,
-                              void *context, int *rc)
+static struct slot *find_slot(struct executor *executor, unsigned reach)
 {
-    struct slot *slot = find_slot(executor);
+    struct slot *best = NULL;
+    for (int64_t i = 0; i < executor->slot_count; i++) {
+        struct slot *slot = &executor->slots[i];
+        if (rank(slot, reach) > (best ? rank(best, reach) : 0))
+            best = slot;
+    }
+    return best;
+}
+
+struct slot *executor_acquire(struct executor *executor, unsigned reach,
+                              const struct slot_events *events, void *context, int *rc)
+{
+    struct slot *slot = find_slot(executor, reach);
+    executor->wanted[reach] = true;
     *rc = slot ? 0 : -EAGAIN;
-    if (slot && !slot->provider)
+    if (!slot)
+        return NULL;
+    if (slot->provider && is_usable(slot) && slot->reach != reach)
+        provider_stop(slot->provider);
+    slot->reach = reach;
+    if (!slot->provider)
         *rc = fill(slot);
-    else if (slot && provider_state(slot->provider) > PROVIDER_IDLE)
+    else if (provider_state(slot->provider) > PROVIDER_IDLE)
         slot->refill = true;
     return *rc < 0 ? NULL : take(slot, events, context);
 }
@@ -234,6 +298,29 @@ bool executor_owns(const struct executor *executor, pid_t pid)
 
 /* ---- the envelope ----------------------------------------------------------------------------- */
 
+/* May any company be given host paths of this kind? */
+static bool has_roots(const struct config *config, bool writable)
+{
+    for (size_t i = 0; i < config->company_count; i++) {
+        const struct config_company *company = &config->companies[i];
+        if ((writable ? company->write : company->read).count > 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the configuration does not have, or does not allow, no executor can give. */
+static void cut_down(struct envelope *envelope, const struct config *config)
+{
+    bool paths = (envelope->filesystem_read || envelope->filesystem_write) && paths_work(config);
+    envelope->network[NETWORK_ALLOWLIST] &= config->network.allowlist;
+    envelope->network[NETWORK_OPEN] &= config->network.open;
+    envelope->data_api &= config->data_port.socket != NULL;
+    envelope->secrets &= config->secrets.directory || config->secrets.credentials;
+    envelope->filesystem_read &= paths && has_roots(config, false);
+    envelope->filesystem_write &= paths && has_roots(config, true);
+}
+
 /* Adds what the host enforces for every executor. A limit that the executor enforces itself stays its
  * own, save those that only the host can be trusted with. */
 static int make_effective(struct executor *executor)
@@ -251,6 +338,7 @@ static int make_effective(struct executor *executor)
             limits->value[i] = host->value[i];
         }
     }
+    cut_down(&executor->envelope, config);
     limits->has[LIMIT_WALL_MS] = limits->has[LIMIT_OUTPUT_BYTES] = true;
     limits->value[LIMIT_WALL_MS] = config->max_wall_ms;
     limits->value[LIMIT_OUTPUT_BYTES] = config->max_output_bytes;

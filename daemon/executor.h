@@ -20,6 +20,7 @@ struct slot;
 struct slot_events {
     void (*ready)(
         void *context); /* the provider can be given the run; maybe at once after acquire */
+    void (*listening)(void *context, int listener); /* as provider_events */
     void (*reported)(void *context, const struct report *report);
     void (*gone)(void *context, enum reason failure); /* the slot is lost to this run */
 };
@@ -44,8 +45,9 @@ void executor_give_place(struct executor *executor);
 
 /* A slot for a run, starting a provider if none is idle. NULL with *rc -errno when none can be
  * started. */
-struct slot *executor_acquire(struct executor *executor, const struct slot_events *events,
-                              void *context, int *rc) AR_MUST_CHECK;
+struct slot *executor_acquire(struct executor *executor, unsigned reach,
+                              const struct slot_events *events, void *context,
+                              int *rc) AR_MUST_CHECK;
 struct provider *executor_slot_provider(struct slot *slot);
 /* The run is done with it: a provider that is well goes on, a stopping one is replaced on demand. */
 void executor_release(struct slot *slot);

@@ -372,12 +372,13 @@ int provider_run(struct provider *provider, const struct grant *grant, const str
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(bytes)};
+                             .msg_controllen = sizeof control.space};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(bytes);
     memcpy(CMSG_DATA(header), descriptors, bytes);
+    message.msg_controllen = CMSG_SPACE(bytes);
     if (sendmsg(provider->control, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return -errno;
     provider->state = PROVIDER_BUSY;
@@ -399,6 +400,19 @@ enum provider_state provider_state(const struct provider *provider)
 pid_t provider_pid(const struct provider *provider)
 {
     return provider->pidfd >= 0 ? provider->pid : 0;
+}
+
+int64_t provider_uid(const struct provider *provider)
+{
+    char path[64], text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", provider_pid(provider));
+    AR_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return -1;
+    text[length] = '\0';
+    const char *line = strstr(text, "\nUid:\t"); /* proc(5): the name before it has no line end */
+    return line ? strtoll(line + strlen("\nUid:\t"), NULL, 10) : -1;
 }
 
 bool provider_is_between(const struct provider *provider)

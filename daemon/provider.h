@@ -68,6 +68,8 @@ enum provider_state provider_state(const struct provider *provider);
  * waits for it then has no part in how it goes. */
 bool provider_is_between(const struct provider *provider);
 pid_t provider_pid(const struct provider *provider);
+/* Who its process is on the host at present; -1: unknown. */
+int64_t provider_uid(const struct provider *provider);
 /* The host's own counters for the run that it has or had last. */
 void provider_findings(struct provider *provider, struct cgroup_findings *out);
 /* After a report: kills what is left of the run beside the provider itself; how many were there. When

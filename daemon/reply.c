@@ -77,6 +77,18 @@ static json_t *number_or_null(bool there, int number)
     return there ? json_integer(number) : json_null();
 }
 
+/* With the hosts of the grant that were used, which no record has. */
+static json_t *usage_value(const struct run *run)
+{
+    json_t *usage = usage_to_json(&run->usage);
+    json_t *network = json_object_get(usage, "network");
+    if (!network || !run->network_hosts ||
+        json_object_set(network, "hosts", run->network_hosts) == 0)
+        return usage;
+    json_decref(usage);
+    return NULL;
+}
+
 static json_t *result_value(const struct run *run)
 {
     bool own_end = run->status == STATUS_SUCCEEDED || run->status == STATUS_FAILED;
@@ -86,7 +98,7 @@ static json_t *result_value(const struct run *run)
         "run_id", run->id, "status", status_word(run->status), "reason", reason_word(run->reason),
         "exit_code", number_or_null(own_end && !signaled, run->report.exit_code), "signal",
         number_or_null(signaled, run->report.signal), "stdout", stream_value(run, 0), "stderr",
-        stream_value(run, 1), "outputs", outputs_value(run), "usage", usage_to_json(&run->usage),
+        stream_value(run, 1), "outputs", outputs_value(run), "usage", usage_value(run),
         "code_sha256", run->request->code_sha256, "provider", provider_value(run), "grant",
         grant_to_json(&run->request->grant), "denials", denials_to_json(&run->denials), "record",
         "writer", run->place.writer, "seq", (json_int_t)run->place.seq, "hash", run->place.hash);

@@ -15,10 +15,12 @@
 #include "daemon/clock.h"
 #include "daemon/execution.h"
 #include "daemon/journal.h"
+#include "daemon/latency.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
 #include "daemon/queue.h"
 #include "daemon/reply.h"
+#include "daemon/secrets.h"
 #include "daemon/verdict.h"
 
 #include <event2/buffer.h>
@@ -57,6 +59,8 @@ static void run_free(struct run *run)
     /* The request knows how many outputs there are. */
     spec_outputs_free(run->outputs, run->outputs ? run->request->outputs.count : 0);
     request_free(run->request);
+    secrets_free(run->secrets);
+    json_decref(run->network_hosts);
     denials_free(&run->denials);
     record_free(run->record);
     record_free(run->replay);
@@ -90,7 +94,7 @@ int run_line_init(struct line *line, struct event_base *base, const struct confi
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);
     line->bury = event_new(base, -1, 0, bury_dead, line);
-    return line->bury ? 0 : -ENOMEM;
+    return line->bury ? latency_new(base, &line->latency) : -ENOMEM;
 }
 
 void run_line_free(struct line *line)
@@ -105,6 +109,7 @@ void run_line_free(struct line *line)
     }
     event_free(line->bury);
     line->bury = NULL;
+    latency_free(AR_TAKE(line->latency));
 }
 
 int run_make_id(struct line *line, char id[UUID7_TEXT_BYTES])
@@ -131,6 +136,7 @@ struct run *run_new(struct line *line, const struct peer_client *client, struct 
     run->received_us = clock_wall_us();
     TAILQ_INSERT_TAIL(&line->runs, run, in_line);
     line->total++;
+    latency_watch(line->latency, true);
     return run;
 }
 
@@ -138,6 +144,7 @@ static void leave_line(struct run *run)
 {
     TAILQ_REMOVE(&run->line->runs, run, in_line);
     TAILQ_INSERT_TAIL(&run->line->dead, run, in_line);
+    latency_watch(run->line->latency, !TAILQ_EMPTY(&run->line->runs));
     event_active(run->line->bury, EV_TIMEOUT, 1);
 }
 

@@ -30,10 +30,13 @@ struct event_base;
 struct execution;
 struct executor;
 struct journal;
+struct latency;
 struct ledger;
 struct queue;
 struct registry;
+struct resolver;
 struct run;
+struct secrets;
 
 enum run_state {
     RUN_RECEIVED,
@@ -94,6 +97,7 @@ struct run {
     struct executor *executor; /* NULL: none was chosen */
     struct denials denials;
     char envelope_sha256[DIGEST_HEX_BYTES];
+    struct secrets *secrets; /* owned; NULL: none are granted */
 
     /* queue */
     bool has_place;
@@ -122,6 +126,7 @@ struct run {
     bool truncated[2];
     struct output_file *outputs; /* one for each of request->outputs, or NULL */
     struct usage usage;
+    json_t *network_hosts; /* of usage.network, for the caller alone; owned, may be NULL */
 
     int64_t received_us, started_us, finished_us; /* wall clock; started_us 0: never started */
 
@@ -141,11 +146,13 @@ struct line {
     struct queue *queue;
     struct journal *journal;
     struct ledger *ledger;
+    struct resolver *resolver;
     struct signer *signer; /* NULL: checkpoints are not made */
     struct uuid7_generator ids;
     struct run_list runs; /* all that have not been answered */
     struct run_list dead; /* freed at the end of the loop's turn */
     struct event *bury;
+    struct latency *latency; /* of the loop, while there are runs */
     bool draining;
     int64_t total;
     int64_t started_us;          /* monotonic */

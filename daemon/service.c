@@ -24,6 +24,7 @@
 #include "daemon/queue.h"
 #include "daemon/recovery.h"
 #include "daemon/registry.h"
+#include "daemon/resolver.h"
 #include "daemon/run.h"
 #include "daemon/signer.h"
 #include "daemon/spawn.h"
@@ -220,6 +221,11 @@ static int start_signer(struct service *service)
     return rc;
 }
 
+static int start_resolver(struct service *service)
+{
+    return resolver_new(service->line.base, &service->config->network, &service->line.resolver);
+}
+
 static int start_executors(struct service *service)
 {
     service->line.registry = registry_new(&service->line);
@@ -247,9 +253,9 @@ static int protect_daemon(struct service *service)
 
 int service_start(const struct config *config, struct service **out)
 {
-    static int (*const steps[])(struct service *) = {start_loop,   become_subreaper, protect_daemon,
-                                                     start_line,   start_journal,    start_ledger,
-                                                     start_signer, start_executors};
+    static int (*const steps[])(struct service *) = {
+        start_loop,   become_subreaper, protect_daemon, start_line,     start_journal,
+        start_ledger, start_signer,     start_resolver, start_executors};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
@@ -278,6 +284,7 @@ void service_free(struct service *service)
     listener_free(service->listener);
     recovery_free(service->recovery);
     registry_free(service->line.registry);
+    resolver_free(service->line.resolver);
     signer_free(service->line.signer);
     ledger_free(service->line.ledger);
     journal_free(service->line.journal);

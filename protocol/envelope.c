@@ -457,6 +457,11 @@ int envelope_compare(const struct envelope *envelope, const char *language,
     return error;
 }
 
+int denials_add_list(struct denials *denials, enum demand demand, const struct text_list *requested)
+{
+    return deny(denials, demand, texts_to_json(requested), json_null());
+}
+
 void denials_free(struct denials *denials)
 {
     for (size_t i = 0; i < denials->count; i++) {

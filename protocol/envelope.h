@@ -75,6 +75,9 @@ struct denials {
  * denials->count) or -ENOMEM. The caller owns *denials (denials_free). */
 int envelope_compare(const struct envelope *envelope, const char *language,
                      const struct grant *grant, struct denials *denials) AR_MUST_CHECK;
+/* Adds a demand for a list, none of which can be had. 0 or -ENOMEM. */
+int denials_add_list(struct denials *denials, enum demand demand,
+                     const struct text_list *requested) AR_MUST_CHECK;
 void denials_free(struct denials *denials);
 /* [{"demand", "requested", "offered"}]; NULL when out of memory. */
 json_t *denials_to_json(const struct denials *denials) AR_MUST_CHECK;

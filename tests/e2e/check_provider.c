@@ -100,6 +100,36 @@ START_TEST(a_provider_that_breaks_the_contract_fails_its_run_only)
 }
 END_TEST
 
+#define NETWORK                                                                        \
+    "{'grant': {'network': {'mode': 'allowlist', 'hosts': ['a.test:80']}, 'limits': {" \
+    "'wall_ms': 3000}}}"
+
+static const struct provider_fault listener_faults[] = {
+    {"listener-well", "succeeded", "exit_zero", "exit_zero"},
+    {"listener-bare", "provider_failed", "protocol_violation", "exit_zero"},
+    {"listener-file", "provider_failed", "protocol_violation", "exit_zero"},
+    {"listener-here", "provider_failed", "protocol_violation", "exit_zero"},
+    {"listener-twice", "provider_failed", "protocol_violation", "exit_zero"},
+};
+
+/* A listener is taken once, in a run that has a network, and only from another network namespace. */
+START_TEST(a_listener_that_is_none_fails_its_run_only)
+{
+    const struct provider_fault *fault = &listener_faults[_i];
+    const char *const modes[] = {fault->mode, NULL};
+    struct daemon *daemon = fake_daemon(modes, 2, NULL);
+    struct client *client = daemon_connect(daemon);
+    fake_expect(daemon, client, fault->mode, "print before\nfault", NETWORK, fault->status,
+                fault->reason);
+    fake_expect(daemon, client, fault->mode, "print next", NETWORK, "succeeded", "exit_zero");
+    fake_expect(daemon, client, fault->mode, "fault", WALL, "provider_failed",
+                "protocol_violation");
+    fake_expect(daemon, client, fault->mode, "print last", NULL, "succeeded", "exit_zero");
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
 /* A provider may exit after a report: whoever comes next does not pay for it. */
 START_TEST(a_provider_that_serves_once_serves_all_the_same)
 {
@@ -167,6 +197,9 @@ int main(void)
     TCase *faults = e2e_case(suite, "faults");
     tcase_add_loop_test(faults, a_provider_that_breaks_the_contract_fails_its_run_only, 0,
                         AR_COUNT(provider_faults));
+    if (geteuid() == 0) /* network namespaces are made */
+        tcase_add_loop_test(faults, a_listener_that_is_none_fails_its_run_only, 0,
+                            AR_COUNT(listener_faults));
     TCase *others = e2e_case(suite, "others");
     tcase_add_test(others, a_provider_that_serves_once_serves_all_the_same);
     tcase_add_test(others, an_executor_that_is_killed_takes_no_other_along);

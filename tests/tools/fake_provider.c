@@ -21,7 +21,9 @@
 #include "executors/common/serve.h"
 #include "executors/common/spec_file.h"
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,9 +236,39 @@ static bool tell_lie(struct fake *fake)
     return false;
 }
 
+/* A TCP socket that listens, in a network namespace of its own or in that of the daemon. */
+static int make_listener(bool own)
+{
+    static const struct sockaddr_in anywhere = {.sin_family = AF_INET};
+    if (own && unshare(CLONE_NEWNET) < 0)
+        exit(3);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(fd, (const struct sockaddr *)&anywhere, sizeof anywhere) < 0 || listen(fd, 1) < 0)
+        exit(3);
+    return fd;
+}
+
+/* What must not be handed over as a listener, by mode. */
+static bool hand_over_listener(struct fake *fake)
+{
+    if (strncmp(fake->mode, "listener-", 9) != 0)
+        return false;
+    if (is_mode(fake, "listener-bare"))
+        say_text(fake, "{\"listener\":true}");
+    else if (is_mode(fake, "listener-file"))
+        (void)!serve_listener(&fake->serve, fake->order.descriptors[SERVE_STDOUT]);
+    else
+        (void)!serve_listener(&fake->serve, make_listener(!is_mode(fake, "listener-here")));
+    if (is_mode(fake, "listener-twice"))
+        (void)!serve_listener(&fake->serve, make_listener(false));
+    if (!is_mode(fake, "listener-well"))
+        wait_for_ever();
+    return true;
+}
+
 static void commit_fault(struct fake *fake)
 {
-    if (tell_lie(fake))
+    if (tell_lie(fake) || hand_over_listener(fake))
         return;
     if (is_mode(fake, "hang"))
         wait_for_ever();
@@ -391,13 +423,14 @@ static int serve(struct fake *fake)
 static int capabilities(const struct fake *fake)
 {
     const char *limits = is_mode(fake, "no-limits") ? "" : "\"cpu_ms\":3600000";
+    const char *network = strncmp(fake->mode, "listener-", 9) == 0 ? ",\"allowlist\"" : "";
     if (is_mode(fake, "no-envelope"))
         limits = "CANARY-RUBBISH";
     (void)printf("{\"contract\":1,\"name\":\"fake\",\"version\":\"1\",\"languages\":[{\"name\":"
-                 "\"fake\",\"version\":\"1\"}],\"network\":[\"none\"],\"data_api\":false,"
+                 "\"fake\",\"version\":\"1\"}],\"network\":[\"none\"%s],\"data_api\":false,"
                  "\"secrets\":false,\"filesystem\":{\"read\":false,\"write\":false},"
                  "\"limits\":{%s}}\n",
-                 limits);
+                 network, limits);
     return is_mode(fake, "bad-exit") ? 1 : 0;
 }
 

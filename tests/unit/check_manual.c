@@ -31,7 +31,7 @@ static void man_entry(const char *line, char section[64], char entry[128])
     entry[0] = '\0';
     if (strncmp(line, ".Sh", 3) == 0)
         section[0] = '\0';
-    else if (sscanf(line, ".Ss [%63[a-z]", section) == 1 || !section[0])
+    else if (sscanf(line, ".Ss [%63[a-z-]", section) == 1 || !section[0])
         return;
     else if (sscanf(line, ".It Cm %63[a-z_]", key) == 1)
         (void)snprintf(entry, 128, "%s.%s", section, key);
@@ -43,7 +43,7 @@ static void file_entry(const char *line, char section[64], char entry[128])
     entry[0] = '\0';
     if (line[0] == '#')
         line++;
-    if (sscanf(line, "[%63[a-z]", section) == 1)
+    if (sscanf(line, "[%63[a-z-]", section) == 1)
         return;
     if (sscanf(line, "%63[a-z_] %1[=]", key, equals) == 2)
         (void)snprintf(entry, 128, "%s.%s", section, key);
@@ -163,6 +163,19 @@ START_TEST(test_what_is_commented_out_is_the_default)
     SAME(max_running);
     SAME(max_queued);
     SAME(queue_deadline_ms);
+    SAME(network.allowlist);
+    SAME(network.open);
+    SAME(network.max_connections);
+    SAME(network.max_bytes);
+    SAME(network.connect_timeout_ms);
+    SAME(network.idle_timeout_ms);
+    SAME(data_port.max_request_bytes);
+    SAME(data_port.max_answer_bytes);
+    SAME(data_port.max_pending);
+    SAME(data_port.max_rate);
+    SAME(data_port.timeout_ms);
+    SAME(secrets.credentials);
+    SAME(secrets.mask_secrets);
     SAME(executors[0].enabled);
     SAME(executors[0].slots);
     SAME(executors[0].recycle);

@@ -198,7 +198,7 @@ START_TEST(test_schema_has_the_same_members)
         ck_assert_ptr_nonnull(json_object_get(of_grant, limit_word((enum limit)i)));
         ck_assert_ptr_nonnull(json_object_get(of_envelope, limit_word((enum limit)i)));
     }
-    struct usage known = {0, 0, 0, 0, 0, 0};
+    struct usage known = {0, 0, 0, 0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}};
     AR_AUTO_JSON json_t *usage = load_schema("protocol/schema/usage.schema.json");
     AR_AUTO_JSON json_t *members = usage_to_json(&known);
     const char *name;
