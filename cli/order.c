@@ -29,6 +29,7 @@ const struct option_row order_rows[ORDER_ROW_COUNT] = {
     ROW("host", OPTION_LIST, hosts),
     ROW("data-api", OPTION_LIST, data_api),
     ROW("secret", OPTION_LIST, secrets),
+    ROW("secret-env", OPTION_LIST, secrets_env),
     ROW("read", OPTION_LIST, read),
     ROW("write", OPTION_LIST, write),
     ROW("wall", OPTION_DURATION, limits[LIMIT_WALL_MS]),
@@ -75,6 +76,7 @@ static const struct {
     {"/grant/network/mode", "--network"},
     {"/grant/network/hosts", "--host"},
     {"/grant/data_api", "--data-api"},
+    {"/grant/secrets_env", "--secret-env"},
     {"/grant/secrets", "--secret"},
     {"/grant/filesystem/read", "--read"},
     {"/grant/filesystem/write", "--write"},
@@ -224,6 +226,23 @@ static bool put_network(json_t *grant, const struct order *order)
     return network && put_text(network, "mode", mode) && put_list(network, "hosts", &order->hosts);
 }
 
+/* What is a variable is a file too. */
+static bool put_secrets(json_t *grant, const struct order *order)
+{
+    if (!put_list(grant, "secrets_env", &order->secrets_env) ||
+        !put_list(grant, "secrets", &order->secrets))
+        return false;
+    for (size_t i = 0; i < order->secrets_env.count; i++) {
+        const char *name = order->secrets_env.items[i];
+        if (!json_object_get(grant, "secrets") && !put(grant, "secrets", json_array()))
+            return false;
+        if (!text_list_has(&order->secrets, name) &&
+            json_array_append_new(json_object_get(grant, "secrets"), json_string(name)) != 0)
+            return false;
+    }
+    return true;
+}
+
 static bool put_filesystem(json_t *grant, const struct order *order)
 {
     if (order->read.count + order->write.count == 0)
@@ -247,8 +266,7 @@ static bool put_grant(json_t *params, const struct order *order)
 {
     json_t *grant = put_object(params, "grant");
     return grant && put_network(grant, order) && put_list(grant, "data_api", &order->data_api) &&
-           put_list(grant, "secrets", &order->secrets) && put_filesystem(grant, order) &&
-           put_limits(grant, order);
+           put_secrets(grant, order) && put_filesystem(grant, order) && put_limits(grant, order);
 }
 
 static bool put_env(json_t *params, const struct order *order)

@@ -15,7 +15,7 @@ struct order {
     const char *network; /* NULL: none, or allowlist when there are hosts */
     const char *key;
     const char *stdin_path;
-    struct text_list hosts, data_api, secrets, read, write;
+    struct text_list hosts, data_api, secrets, secrets_env, read, write;
     struct text_list args, env, files, output_files;
     int64_t limits[LIMIT_COUNT]; /* OPTIONS_UNSET where not given */
     int64_t wait_ms;             /* OPTIONS_UNSET: as long as it takes */
@@ -23,7 +23,7 @@ struct order {
 };
 
 /* The options of the verb. */
-#define ORDER_ROW_COUNT 31
+#define ORDER_ROW_COUNT 32
 extern const struct option_row order_rows[ORDER_ROW_COUNT];
 extern const struct order order_defaults;
 

@@ -45,6 +45,7 @@ static const char help[] =
     "  --host HOST:PORT     allow this one; implies allowlist; may be repeated\n"
     "  --data-api METHOD    call this method of the data API; may be repeated\n"
     "  --secret NAME        have this secret; may be repeated\n"
+    "  --secret-env NAME    the same, and have it as an environment variable too\n"
     "  --read PATH          read this path of the host; may be repeated\n"
     "  --write PATH         read and write this path of the host; may be repeated\n"
     "  --wall 5s            limits: time on the clock,\n"

@@ -303,7 +303,8 @@ START_TEST(every_option_arrives_where_it_belongs)
     make_code("x.py", "print(1)\n");
     json_t *params = params_with_file(
         "--company c --actor a --purpose p --language lua --executor e --host h.example:443 "
-        "--data-api m.read --secret S --read /srv/r --write /srv/w --wall 5s --cpu 2s --memory "
+        "--data-api m.read --secret S --secret-env V --read /srv/r --write /srv/w --wall 5s --cpu "
+        "2s --memory "
         "128M "
         "--processes 4 --open-files 8 --scratch 16M --output-limit 1M --arg one --env K=V=W "
         "--output-file out.txt=/tmp/z --key k1",
@@ -317,6 +318,8 @@ START_TEST(every_option_arrives_where_it_belongs)
     ck_assert_int_eq(request->grant.network, NETWORK_ALLOWLIST);
     ck_assert_str_eq(request->grant.hosts.items[0], "h.example:443");
     ck_assert_str_eq(request->grant.secrets.items[0], "S");
+    ck_assert_str_eq(request->grant.secrets.items[1], "V");
+    ck_assert_str_eq(request->grant.secrets_env.items[0], "V");
     ck_assert_str_eq(request->grant.write.items[0], "/srv/w");
     ck_assert_int_eq(request->grant.limits.value[LIMIT_WALL_MS], 5000);
     ck_assert_int_eq(request->grant.limits.value[LIMIT_MEMORY_BYTES], 134217728);
