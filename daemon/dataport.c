@@ -53,8 +53,8 @@ struct dataport {
     const struct config_data_port *config;
     const struct text_list *methods;
     struct event_base *base;
-    json_t *context;
-    int fd; /* our end; -1 once the code has gone */
+    char *context; /* JSON */
+    int fd;        /* our end; -1 once the code has gone */
     struct event *readable, *writable;
     struct deadline resume; /* lines at hand, or the pace */
     struct frame_reader reader;
@@ -286,7 +286,7 @@ static void bad_answer(struct dataport *port, struct pending *pending)
 static void service_answered(void *context, const char *line, size_t length)
 {
     struct dataport *port = context;
-    AR_CLEANUP(dataport_answer_free) struct dataport_answer answer;
+    struct dataport_answer answer;
     int rc = dataport_answer_parse(line, length, &answer);
     struct pending *pending = find_pending(port, &answer);
     if (rc != 0 || !pending) {
@@ -333,13 +333,9 @@ static void serve_line(struct dataport *port, const char *line, size_t length)
     bucket_fill(&port->pace);
     port->pace.millionths -= (int64_t)(1 + length / PACE_BYTES) * 1000000;
     int rc = dataport_call_parse(line, length, &call, &error);
-    if (rc == 0) {
-        rc = serve_call(port, &call);
-        dataport_call_free(&call);
-    } else if (rc > 0) {
+    if (rc > 0)
         refuse(port, error, "null");
-    }
-    if (rc < 0)
+    else if (serve_call(port, &call) < 0)
         leave(port);
 }
 
@@ -438,8 +434,10 @@ static int make_socket(struct dataport *port, int *code_end)
 static int make_parts(struct dataport *port, const struct dataport_start *start)
 {
     static const struct dataport_service_events events = {service_answered, service_gone};
-    port->context = json_pack("{s:s, s:s, s:s, s:s}", "company", start->company, "actor",
-                              start->actor, "purpose", start->purpose, "run_id", start->run_id);
+    AR_AUTO_JSON json_t *context =
+        json_pack("{s:s, s:s, s:s, s:s}", "company", start->company, "actor", start->actor,
+                  "purpose", start->purpose, "run_id", start->run_id);
+    port->context = context ? json_dumps(context, JSON_COMPACT) : NULL;
     port->output = evbuffer_new();
     port->readable = event_new(start->base, port->fd, EV_READ | EV_PERSIST, read_some, port);
     port->writable = event_new(start->base, port->fd, EV_WRITE | EV_PERSIST, write_some, port);
@@ -500,6 +498,6 @@ void dataport_free(struct dataport *dataport)
     if (dataport->fd >= 0)
         (void)close(dataport->fd);
     frame_free(&dataport->reader);
-    json_decref(dataport->context);
+    free(dataport->context);
     free(dataport);
 }

@@ -1,13 +1,13 @@
 /*
  * dataport_call.c - the lines of the data port.
  *
- * Both sides are read strictly: no unknown members, no member twice, no number that would change on
- * its way. What passes is written anew from the parsed document, so that the code and the service
- * never see each other's bytes, only what they mean.
+ * Both outer objects are read strictly: no unknown member, none twice, none in disguise. They are written
+ * anew around what is inside, which is checked to be JSON and passed on byte for byte: no number
+ * changes on its way, and no document is made of text that nobody here has to understand.
  */
 #include "daemon/dataport_call.h"
 
-#include "protocol/rpc.h"
+#include "protocol/json_span.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,69 +39,51 @@ const char *dataport_error_message(enum dataport_error error)
 
 /* ---- the code's side ---------------------------------------------------------------------------- */
 
-static bool is_text(const json_t *value, const char *text)
-{
-    return json_is_string(value) && json_string_length(value) == strlen(text) &&
-           strcmp(json_string_value(value), text) == 0;
-}
+enum { CALL_VERSION, CALL_ID, CALL_METHOD, CALL_PARAMS, CALL_MEMBERS };
 
-/* A name without a pattern in it. */
-static bool is_method(const json_t *value)
+static bool is_call(const struct json_span members[CALL_MEMBERS])
 {
-    const char *text = json_string_value(value);
-    return text && strlen(text) == json_string_length(value) && !strchr(text, '*') &&
-           text_is_api_method(text);
-}
-
-static bool is_call(const struct json_document *document)
-{
-    static const struct json_member members[] = {
-        {"jsonrpc", true}, {"method", true}, {"params", false}, {"id", false}};
-    struct fault ignored = {0};
-    const json_t *id = json_object_get(document->root, "id");
-    const json_t *params = json_object_get(document->root, "params");
-    if (json_check_object(document->root, members, AR_COUNT(members), NULL, &ignored) ||
-        !is_text(json_object_get(document->root, "jsonrpc"), "2.0"))
+    const struct json_span *id = &members[CALL_ID], *params = &members[CALL_PARAMS];
+    if (!json_span_is(&members[CALL_VERSION], "2.0") || !members[CALL_METHOD].text ||
+        members[CALL_METHOD].text[0] != '"')
         return false;
-    if (id && (document->id_too_long || !(json_is_string(id) || json_is_number(id))))
+    if (id->text && (id->length >= JSON_ID_TEXT_BYTES || !memchr("\"-0123456789", id->text[0], 12)))
         return false;
-    return json_is_string(json_object_get(document->root, "method")) &&
-           (!params || json_is_object(params) || json_is_array(params));
+    return !params->text || params->text[0] == '{' || params->text[0] == '[';
 }
 
-static int take_call(const struct json_document *document, struct dataport_call *call)
+/* A name that is written plainly, without a pattern in it; all others are granted to nobody. */
+static void take_method(const struct json_span *method, char out[129])
 {
-    const json_t *method = json_object_get(document->root, "method");
-    json_t *params = json_object_get(document->root, "params");
-    *call = (struct dataport_call){.params = params ? json_incref(params) : json_object()};
-    memcpy(call->id_text, document->id_text, sizeof call->id_text);
-    /* One that is no name is granted to nobody. */
-    call->method = strdup(is_method(method) ? json_string_value(method) : "");
-    if (call->params && call->method)
-        return 0;
-    dataport_call_free(call);
-    return -ENOMEM;
+    size_t length = method->length - 2;
+    out[0] = '\0';
+    if (length > 128 || memchr(method->text, '*', method->length))
+        return;
+    memcpy(out, method->text + 1, length);
+    out[length] = '\0';
+    if (!text_is_api_method(out))
+        out[0] = '\0';
 }
 
 int dataport_call_parse(const char *line, size_t length, struct dataport_call *call,
                         enum dataport_error *error)
 {
-    AR_CLEANUP(json_document_free) struct json_document document;
-    int rc = json_parse(line, length, &document);
-    if (rc < 0)
-        return rc;
-    bool is_json = rc != JSON_BROKEN || document.fault.problem != PROBLEM_NONE;
+    struct json_span members[CALL_MEMBERS] = {[CALL_VERSION] = {.name = "jsonrpc"},
+                                              [CALL_ID] = {.name = "id"},
+                                              [CALL_METHOD] = {.name = "method"},
+                                              [CALL_PARAMS] = {.name = "params"}};
+    bool is_json;
+    enum json_outcome outcome = json_span_read(line, length, members, CALL_MEMBERS, &is_json);
     *error = is_json ? DATAPORT_INVALID_REQUEST : DATAPORT_PARSE_ERROR;
-    if (rc != JSON_OK || !is_call(&document))
+    if (outcome != JSON_OK || !is_call(members))
         return 1;
-    return take_call(&document, call);
-}
-
-void dataport_call_free(struct dataport_call *call)
-{
-    json_decref(call->params);
-    free(call->method);
-    *call = (struct dataport_call){0};
+    const struct json_span *id = &members[CALL_ID], *params = &members[CALL_PARAMS];
+    *call = (struct dataport_call){.params = params->text ? params->text : "{}",
+                                   .params_length = params->text ? params->length : 2};
+    if (id->text)
+        memcpy(call->id_text, id->text, id->length);
+    take_method(&members[CALL_METHOD], call->method);
+    return 0;
 }
 
 bool dataport_call_is_granted(const struct dataport_call *call, const struct text_list *methods)
@@ -122,97 +104,84 @@ bool dataport_call_is_granted(const struct dataport_call *call, const struct tex
 
 /* ---- lines -------------------------------------------------------------------------------------- */
 
-/* {"jsonrpc":"2.0","id":ID,"MEMBER":VALUE} */
-static char *write_line(const char *id_text, const char *member, const json_t *value,
-                        size_t *length)
+/* head, value, tail; malloc'd. */
+static char *join(const char *head, const char *value, size_t value_length, const char *tail,
+                  size_t *length)
 {
-    AR_AUTO_FREE char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    char *line = NULL;
-    int bytes =
-        text ? asprintf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":%s}\n", id_text, member, text)
-             : -1;
-    if (bytes < 0)
-        return NULL;
-    *length = (size_t)bytes;
+    size_t head_length = strlen(head), tail_length = strlen(tail);
+    *length = head_length + value_length + tail_length;
+    char *line = malloc(*length);
+    if (line)
+        memcpy(mempcpy(mempcpy(line, head, head_length), value, value_length), tail, tail_length);
     return line;
 }
 
 char *dataport_error_line(enum dataport_error error, const char *id_text, size_t *length)
 {
-    AR_AUTO_JSON json_t *value =
-        json_pack("{s:i, s:s}", "code", errors[error].code, "message", errors[error].message);
-    return write_line(id_text, "error", value, length);
+    char *line;
+    int bytes = asprintf(
+        &line, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":%d,\"message\":\"%s\"}}\n",
+        id_text, errors[error].code, errors[error].message);
+    *length = bytes > 0 ? (size_t)bytes : 0;
+    return bytes > 0 ? line : NULL;
 }
 
-char *dataport_call_line(const struct dataport_call *call, int64_t number, const json_t *context,
+char *dataport_call_line(const struct dataport_call *call, int64_t number, const char *context,
                          size_t *length)
 {
-    AR_AUTO_JSON json_t *value =
-        json_pack("{s:s, s:I, s:s, s:{s:O, s:O}}", "jsonrpc", "2.0", "id", (json_int_t)number,
-                  "method", call->method, "params", "context", context, "params", call->params);
-    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-    if (!text)
+    AR_AUTO_FREE char *head = NULL;
+    if (asprintf(&head,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"%s\","
+                 "\"params\":{\"context\":%s,\"params\":",
+                 (long long)number, call->method, context) < 0) {
+        head = NULL;
         return NULL;
-    *length = strlen(text) + 1;
-    text[*length - 1] = '\n'; /* in the place of the NUL: the line has a length */
-    return text;
+    }
+    return join(head, call->params, call->params_length, "}}\n", length);
 }
 
 char *dataport_answer_line(const struct dataport_answer *answer, const char *id_text,
                            size_t *length)
 {
-    if (answer->error)
-        return write_line(id_text, "error", answer->error, length);
-    return write_line(id_text, "result", answer->result, length);
+    char head[JSON_ID_TEXT_BYTES + 64];
+    (void)snprintf(head, sizeof head, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":", id_text,
+                   answer->is_error ? "error" : "result");
+    return join(head, answer->value, answer->length, "}\n", length);
 }
 
 /* ---- the service's side ------------------------------------------------------------------------- */
 
-static bool is_error(const json_t *value)
+static bool is_error(const struct json_span *value)
 {
-    static const struct json_member members[] = {
-        {"code", true}, {"message", true}, {"data", false}};
-    struct fault ignored = {0};
-    return json_check_object(value, members, AR_COUNT(members), NULL, &ignored) == 0 &&
-           json_is_integer(json_object_get(value, "code")) &&
-           json_is_string(json_object_get(value, "message"));
+    struct json_span members[] = {{.name = "code"}, {.name = "message"}, {.name = "data"}};
+    bool is_json;
+    int64_t code;
+    return json_span_read(value->text, value->length, members, AR_COUNT(members), &is_json) ==
+               JSON_OK &&
+           json_span_integer(&members[0], &code) && members[1].text && members[1].text[0] == '"';
 }
 
-static bool is_answer(const json_t *root)
-{
-    static const struct json_member members[] = {
-        {"jsonrpc", true}, {"id", true}, {"result", false}, {"error", false}};
-    struct fault ignored = {0};
-    const json_t *error = json_object_get(root, "error");
-    const json_t *result = json_object_get(root, "result");
-    return json_check_object(root, members, AR_COUNT(members), NULL, &ignored) == 0 &&
-           is_text(json_object_get(root, "jsonrpc"), "2.0") &&
-           json_is_integer(json_object_get(root, "id")) && !error != !result &&
-           (!error || is_error(error));
-}
+enum { ANSWER_VERSION, ANSWER_ID, ANSWER_RESULT, ANSWER_ERROR, ANSWER_MEMBERS };
 
 int dataport_answer_parse(const char *line, size_t length, struct dataport_answer *answer)
 {
-    AR_CLEANUP(json_document_free) struct json_document document;
+    struct json_span members[ANSWER_MEMBERS] = {[ANSWER_VERSION] = {.name = "jsonrpc"},
+                                                [ANSWER_ID] = {.name = "id"},
+                                                [ANSWER_RESULT] = {.name = "result"},
+                                                [ANSWER_ERROR] = {.name = "error"}};
+    const struct json_span *result = &members[ANSWER_RESULT], *error = &members[ANSWER_ERROR];
+    bool is_json;
     *answer = (struct dataport_answer){0};
-    int rc = json_parse(line, length, &document);
-    if (rc < 0)
-        return rc;
-    if (rc == JSON_BROKEN)
+    enum json_outcome outcome = json_span_read(line, length, members, ANSWER_MEMBERS, &is_json);
+    if (outcome == JSON_BROKEN)
         return 1;
-    const json_t *id = json_object_get(document.root, "id");
-    answer->number = json_integer_value(id);
-    answer->known_number = json_is_integer(id) && answer->number > 0;
-    if (rc != JSON_OK || !is_answer(document.root))
+    answer->known_number = json_span_integer(&members[ANSWER_ID], &answer->number);
+    if (outcome != JSON_OK || !answer->known_number ||
+        !json_span_is(&members[ANSWER_VERSION], "2.0") || !result->text == !error->text ||
+        (error->text && !is_error(error)))
         return 1;
-    answer->result = json_incref(json_object_get(document.root, "result"));
-    answer->error = json_incref(json_object_get(document.root, "error"));
+    answer->is_error = error->text != NULL;
+    answer->value = error->text ? error->text : result->text;
+    answer->length = error->text ? error->length : result->length;
     return 0;
-}
-
-void dataport_answer_free(struct dataport_answer *answer)
-{
-    json_decref(answer->result);
-    json_decref(answer->error);
-    *answer = (struct dataport_answer){0};
 }

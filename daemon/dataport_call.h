@@ -29,38 +29,38 @@ const char *dataport_error_message(enum dataport_error error);
 char *dataport_error_line(enum dataport_error error, const char *id_text,
                           size_t *length) AR_MUST_CHECK;
 
-/* A call of the code. */
+/* A call of the code. What is borrowed lies in its line. */
 struct dataport_call {
     char id_text[JSON_ID_TEXT_BYTES]; /* "" for a notification */
-    char *method;                     /* owned */
-    json_t *params;                   /* owned: an object or an array; {} when left out */
+    char method[129];                 /* "" when it is the name of no method */
+    const char *params;               /* borrowed: an object or a list; {} when left out */
+    size_t params_length;
 };
 
-/* Reads a line of the code. 0 with *call owned (dataport_call_free); 1 when it is no call: *error says
- * why, and its id is not known; -ENOMEM. */
+/* Reads a line of the code. 0; 1 when it is no call: *error says why, and its id is not known. */
 int dataport_call_parse(const char *line, size_t length, struct dataport_call *call,
                         enum dataport_error *error) AR_MUST_CHECK;
-void dataport_call_free(struct dataport_call *call);
 
 /* Is the method granted: by its name, or by a pattern that ends in ".*"? */
 bool dataport_call_is_granted(const struct dataport_call *call, const struct text_list *methods);
 
-/* The line for the service, under the daemon's own number; malloc'd; NULL: no memory. */
-char *dataport_call_line(const struct dataport_call *call, int64_t number, const json_t *context,
+/* The line for the service, under the daemon's own number, with the context (JSON); malloc'd; NULL: no
+ * memory. */
+char *dataport_call_line(const struct dataport_call *call, int64_t number, const char *context,
                          size_t *length) AR_MUST_CHECK;
 
 /* An answer of the service: a result, or an error {code, message, data?}. */
 struct dataport_answer {
     int64_t number;
-    bool known_number;      /* also when the rest is rubbish */
-    json_t *result, *error; /* owned; one of them is NULL */
+    bool known_number; /* also when the rest is rubbish */
+    bool is_error;
+    const char *value; /* borrowed from the line */
+    size_t length;
 };
 
-/* Reads a line of the service. 0 with *answer owned (dataport_answer_free); 1 when it is no answer
- * (known_number may be set even so); -ENOMEM. */
+/* Reads a line of the service. 0; 1 when it is no answer (known_number may be set even so). */
 int dataport_answer_parse(const char *line, size_t length,
                           struct dataport_answer *answer) AR_MUST_CHECK;
-void dataport_answer_free(struct dataport_answer *answer);
 
 /* The answer as the code reads it, under its own id; malloc'd; NULL: no memory. */
 char *dataport_answer_line(const struct dataport_answer *answer, const char *id_text,

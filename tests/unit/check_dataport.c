@@ -116,10 +116,10 @@ START_TEST(test_what_is_no_call)
         {"{'jsonrpc':'2.0','id':[1],'method':'echo'}", -32600, "invalid_request"},
         {"{'jsonrpc':'2.0','id':1,'id':2,'method':'echo'}", -32600, "invalid_request"},
         {"{'jsonrpc':'2.0','id':1,'method':'echo','method':'fail'}", -32600, "invalid_request"},
-        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':{'a':1,'a':2}}", -32600,
-         "invalid_request"},
         {"{'jsonrpc':'2.0','id':1,'method':'echo','params':3}", -32600, "invalid_request"},
-        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':[1e999]}", -32600, "invalid_request"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':[1.]}", -32700, "parse_error"},
+        {"{'jsonrpc':'2.0','id':1,'method':'echo','params':['\xff']}", -32700, "parse_error"},
+        {"{'jsonrpc':'2.0','id':1,'m\\u0065thod':'echo'}", -32600, "invalid_request"},
         {"{'jsonrpc':'2.0','id':1,'method':'echo','extra':1}", -32600, "invalid_request"},
     };
     serve_and_open("echo");
