@@ -2,7 +2,7 @@
  * json_span.h - where the members of a JSON object are, without a tree of it.
  *
  * For what is passed on and not understood: the whole text is checked (RFC 8259, UTF-8, pairs of
- * surrogates, at most JSON_MAX_DEPTH levels) in one pass that takes no memory, twenty times as fast as
+ * surrogates, at most JSON_MAX_DEPTH levels) in one pass that takes no memory, tens of times as fast as
  * making a document of it (json.h), which untrusted text could make slow. Members of inner objects are
  * not compared with each other, and numbers not judged: they stay what they are.
  */

@@ -5,6 +5,7 @@
  */
 #include "daemon/dataport.h"
 
+#include "daemon/dataport_call.h"
 #include "tests/lib/data_service.h"
 #include "tests/unit/code.h"
 
@@ -316,6 +317,92 @@ START_TEST(test_descriptors_are_dropped)
 }
 END_TEST
 
+/* ---- the document ------------------------------------------------------------------------------- */
+
+static FILE *open_document(void)
+{
+    char path[512];
+    const char *source = getenv("AUDITRUN_SOURCE");
+    (void)snprintf(path, sizeof path, "%s/docs/data-port.md", source ? source : ".");
+    FILE *document = fopen(path, "re");
+    ck_assert_ptr_nonnull(document);
+    return document;
+}
+
+/* The next line of a fenced block of that kind; NULL at the document's end. */
+static const char *next_line(FILE *document, const char *kind, bool *inside)
+{
+    static char line[1024];
+    while (fgets(line, sizeof line, document)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "```", 3) == 0)
+            *inside = !*inside && strcmp(line + 3, kind) == 0;
+        else if (*inside)
+            return line;
+    }
+    return NULL;
+}
+
+START_TEST(test_document)
+{
+    serve_and_open("invoices.read");
+    FILE *document = open_document();
+    bool inside = false;
+    int lines = 0;
+    for (const char *line; (line = next_line(document, "wire", &inside)); lines++) {
+        if (line[0] == '>') {
+            send_bytes(line + 2, strlen(line + 2));
+            send_bytes("\n", 1);
+        } else {
+            ck_assert_str_eq(hear(), line + 2);
+        }
+    }
+    ck_assert_int_eq(lines, 6);
+    ck_assert_int_eq(fclose(document), 0);
+}
+END_TEST
+
+START_TEST(test_document_of_the_service)
+{
+    static const char line[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"invoices.read\",\"params\":{\"year\":2026}}";
+    struct dataport_call asked;
+    enum dataport_error error;
+    size_t length;
+    bool inside = false;
+    FILE *document = open_document();
+    const char *wanted = next_line(document, "service", &inside);
+    ck_assert_ptr_nonnull(wanted);
+    ck_assert_int_eq(dataport_call_parse(line, strlen(line), &asked, &error), 0);
+    AR_AUTO_FREE char *got =
+        dataport_call_line(&asked, 1,
+                           "{\"company\":\"acme\",\"actor\":\"ann\",\"purpose\":\"monthly report\","
+                           "\"run_id\":\"01990b2e-5c3a-7000-8000-0123456789ab\"}",
+                           &length);
+    ck_assert_uint_eq(length, strlen(wanted) + 1);
+    ck_assert_mem_eq(got, wanted, length - 1);
+    ck_assert_int_eq(got[length - 1], '\n');
+    ck_assert_int_eq(fclose(document), 0);
+}
+END_TEST
+
+/* Each error of the daemon has its row. */
+START_TEST(test_document_of_errors)
+{
+    FILE *document = open_document();
+    char line[1024], wanted[64];
+    unsigned found = 0;
+    while (fgets(line, sizeof line, document))
+        for (enum dataport_error error = 0; error < DATAPORT_ERROR_COUNT; error++) {
+            (void)snprintf(wanted, sizeof wanted, "| %d | `%s` |", dataport_error_code(error),
+                           dataport_error_message(error));
+            found |= strncmp(line, wanted, strlen(wanted)) == 0 ? 1u << error : 0;
+        }
+    ck_assert_uint_eq(found, (1u << DATAPORT_ERROR_COUNT) - 1);
+    ck_assert_int_eq(fclose(document), 0);
+}
+END_TEST
+
 /* ---- helper modules ----------------------------------------------------------------------------- */
 
 static bool ended(pid_t pid, int *status)
@@ -411,6 +498,18 @@ START_TEST(test_javascript)
 }
 END_TEST
 
+START_TEST(test_shell)
+{
+    run_helper("bash", "-c",
+               "ask() { echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"'$1'\"}' >&3; read -r "
+               "answer <&3; }\n"
+               "for i in 1 2 3 4 5; do\n"
+               "    ask invoices.read; [[ $answer == *'\"company\":\"acme\"'* ]] || exit 1\n"
+               "done\n"
+               "ask invoices.pay; [[ $answer == *method_not_granted* ]]\n");
+}
+END_TEST
+
 static const TTest **const passes[] = {
     &test_call,     &test_context_cannot_be_forged,        &test_ids_and_errors_of_the_service,
     &test_patterns, &test_answers_in_any_order_and_pieces, NULL};
@@ -423,11 +522,17 @@ static const TTest **const refused[] = {&test_what_is_no_call,
                                         NULL};
 static const TTest **const code_tests[] = {&test_code_reads_nothing, &test_half_closed,
                                            &test_code_leaves, &test_descriptors_are_dropped, NULL};
-static const TTest **const helpers[] = {&test_python, &test_javascript, NULL};
+static const TTest **const helpers[] = {&test_python, &test_javascript, &test_shell, NULL};
+
+static const TTest **const documents[] = {&test_document, &test_document_of_the_service,
+                                          &test_document_of_errors, NULL};
 
 int main(void)
 {
-    static const struct unit_case cases[] = {
-        {"passes", passes}, {"refused", refused}, {"code", code_tests}, {"helpers", helpers}};
+    static const struct unit_case cases[] = {{"document", documents},
+                                             {"passes", passes},
+                                             {"refused", refused},
+                                             {"code", code_tests},
+                                             {"helpers", helpers}};
     return code_main("dataport", cases, AR_COUNT(cases));
 }
