@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define TURN_READS 4 /* in one turn, so that one connection cannot hold the loop */
+#define TURN_READS 2 /* in one turn, so that one connection cannot hold the loop */
 
 static bool is_tunnel(const struct egress_relay *relay)
 {

@@ -12,7 +12,7 @@
 #include "daemon/egress_account.h"
 #include "protocol/proxy_body.h"
 
-#define EGRESS_RELAY_BYTES (64 * 1024)
+#define EGRESS_RELAY_BYTES (256 * 1024)
 
 enum egress_relay_side { EGRESS_RELAY_CODE, EGRESS_RELAY_NETWORK };
 

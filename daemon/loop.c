@@ -33,7 +33,7 @@ static void dump(evutil_socket_t number, short what, void *context)
 
 /* After so long, or so many events, of bulk the loop looks for what else has happened. */
 static const struct timeval bulk_time = {.tv_usec = 2000};
-#define BULK_EVENTS 32
+#define BULK_EVENTS 8
 
 static struct event_base *make_base(void)
 {
