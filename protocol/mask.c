@@ -386,7 +386,8 @@ static uint64_t earliest(const struct mask_stream *stream)
 static int hold(struct mask_stream *stream, const void *block, size_t length)
 {
     size_t used = stream->held_first + stream->held_count;
-    if (stream->held_capacity - used < length && stream->held_first >= stream->held_count) {
+    if (stream->held_capacity - used < length && stream->held_first > 0 &&
+        stream->held_first >= stream->held_count) {
         memmove(stream->held, stream->held + stream->held_first, stream->held_count);
         stream->held_first = 0;
         used = stream->held_count;
@@ -424,10 +425,8 @@ static int give(struct mask_stream *stream, uint64_t until, struct output *outpu
 static int drain(struct mask_stream *stream, uint64_t until, struct output *output)
 {
     size_t done = 0;
-    for (; done < stream->interval_count; done++) {
-        struct interval *next = &stream->intervals[done];
-        if (next->start >= until)
-            break;
+    for (; done < stream->interval_count && stream->intervals[done].start < until; done++) {
+        const struct interval *next = &stream->intervals[done];
         if (next->start > stream->at && give(stream, next->start, output) < 0)
             return -ENOMEM;
         if (next->start >= stream->masked_until &&
