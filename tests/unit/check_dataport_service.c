@@ -82,6 +82,7 @@ START_TEST(test_hangs)
     open_port("invoices.read", "hang", NULL);
     call(1, "hang");
     expect_error("1", -32014, "timeout");
+    config.timeout_ms = GUARD_MS;
     expect_ping();
 }
 END_TEST

@@ -247,7 +247,7 @@ START_TEST(test_credentials)
     secrets = load(&config, "acme", "KEY TOKEN", missing);
     expect_file(secrets, "KEY=a credential;TOKEN=token;");
     secrets_free(secrets);
-    secrets = load(&config, "acme", "KEY OPEN", missing);
+    ck_assert_ptr_null(load(&config, "acme", "KEY OPEN", missing));
     ck_assert_str_eq(missing, "OPEN");
     config.directory = NULL;
     secrets = load(&config, "a.b", "ONLY", missing);
