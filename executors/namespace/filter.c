@@ -203,6 +203,10 @@ struct condition {
 /* TLS and others in the kernel. */
 #define UPPER_LAYER MASKED(1, LOW, IPPROTO_TCP), MASKED(2, LOW, TCP_ULP)
 
+/* Of any socket: bridges and VLANs, for which the kernel loads modules before it asks who wants it. */
+#define BRIDGES(first, others) MASKED(1, LOW & ~(uint64_t)(others), first)
+#define ASKS_FOR_MODULES       "it is about bridges or VLANs"
+
 /* All terms of a condition must hold. */
 static const struct condition conditions[] = {
     {"chmod", EPERM, 1, {UNREADABLE(1)}, MAKES_UNREADABLE, ALL},
@@ -267,6 +271,10 @@ static const struct condition conditions[] = {
 
     {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCSTI)}, "it types into a terminal", ALL},
     {"ioctl", EPERM, 1, {MASKED(1, LOW, TIOCLINUX)}, "it types into a terminal", ALL},
+
+    {"ioctl", ENOTTY, 1, {BRIDGES(0x8940, 1)}, ASKS_FOR_MODULES, ALL},
+    {"ioctl", ENOTTY, 1, {BRIDGES(0x8982, 1)}, ASKS_FOR_MODULES, ALL},
+    {"ioctl", ENOTTY, 1, {BRIDGES(0x89a0, 3)}, ASKS_FOR_MODULES, ALL},
 
     /* There is no network; and what a run did with the stack of it would be counted for the next. */
     {"socket", EAFNOSUPPORT, 1, {DIFFERS(0, AF_UNIX)}, OF_A_NETWORK, WITHOUT_NETWORK},

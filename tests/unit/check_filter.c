@@ -185,7 +185,11 @@ static const struct filtered_call calls[] = {
     /* types of ioctl, on a pipe: what passes gets the kernel's answer */
     {SYS_ioctl, {-1, TCGETS, 0}, EBADF},
     {SYS_ioctl, {-1, FIONBIO, 0}, EBADF},
-    {SYS_ioctl, {-1, 0x8912, 0}, EBADF},      /* SIOCGIFCONF */
+    {SYS_ioctl, {-1, 0x8912, 0}, EBADF},  /* SIOCGIFCONF */
+    {SYS_ioctl, {-1, 0x8941, 0}, ENOTTY}, /* SIOCSIFBR */
+    {SYS_ioctl, {-1, 0x8982, 0}, ENOTTY}, /* SIOCGIFVLAN */
+    {SYS_ioctl, {-1, 0x89a3, 0}, ENOTTY}, /* SIOCBRDELIF */
+    {SYS_ioctl, {-1, 0x89a4, 0}, EBADF},
     {SYS_ioctl, {-1, 0x80111500, 0}, ENOTTY}, /* FS_IOC_GETFSUUID */
     {SYS_ioctl, {-1, 0xb701, 0}, ENOTTY},     /* NS_GET_USERNS */
     {SYS_ioctl, {-1, 0x40086602, 0}, ENOTTY}, /* FS_IOC_SETFLAGS */
