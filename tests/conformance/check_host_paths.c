@@ -116,7 +116,7 @@ static void run_with_paths(const char *reach, struct request *request, const int
     "def no(what, f):\n"                \
     "    try: f()\n"                    \
     "    except OSError: return\n"      \
-    "    print(what)\n"
+    "    print(what, flush=True)\n"
 
 static char srv[] = "/srv/catalogue", out_box[] = "/srv/outbox/acme", conf[] = "/opt/tool/config",
             note[] = "/tmp/host/note";
@@ -132,6 +132,7 @@ START_TEST(paths_are_where_they_are_granted)
         "    no(p, lambda: open(p, 'r+')); no(p, lambda: os.chmod(p, 0o600))\n"
         "no('new', lambda: open('/srv/catalogue/new', 'w'))\n"
         "no('unlink', lambda: os.unlink('/srv/catalogue/data'))\n"
+        "if not os.statvfs('/').f_flag & os.ST_RDONLY: print('the root is open')\n"
         "for p in ('/x', '/srv/x', '/opt/x', '/srv/outbox/x'): no(p, lambda: open(p, 'w'))\n"
         "with open('/srv/outbox/acme/made', 'w') as f: f.write('made'); f.flush(); os.fsync(f)\n"
         "with open('/tmp/host/note', 'w') as f: f.write('noted')\n"
@@ -199,7 +200,7 @@ START_TEST(folders_lead_to_no_service)
         ck_assert_int_ge(open(below(names[2][i]), O_RDONLY | O_NONBLOCK | O_CLOEXEC), 0);
         ck_assert_int_eq(mknod(below(names[3][i]), S_IFCHR | 0666, 0x103), 0);
         ck_assert_int_eq(chmod(below(names[3][i]), 0666), 0);
-        put(names[4][i], "#!/bin/sh\n", 06755);
+        put(names[4][i], "#!/bin/sh\necho ran\n", 06755);
     }
     request.grant.read = gifts_list(one, 1);
     request.grant.write = gifts_list(other, 1);

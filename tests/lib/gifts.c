@@ -12,10 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static char program[PATH_MAX], languages[PATH_MAX];
-static const char *words[] = {program,       "--uid-base", GIFTS_UID_BASE,
-                              "--languages", languages,    NULL};
 
 void gifts_find_program(void)
 {
@@ -37,11 +36,29 @@ struct request gifts_request(const char *language, const char *code)
                             .grant = {.network = NETWORK_NONE}};
 }
 
-struct executor gifts_start(const char *reach)
+static struct executor start(const char *reach, const char *directory)
 {
+    const char *words[] = {program, "--uid-base", GIFTS_UID_BASE, "--languages", directory, NULL};
     struct executor executor;
     ck_assert_msg(executor_start_reaching(&executor, words, GIFTS_SLOT, reach),
                   "the provider is not ready");
+    return executor;
+}
+
+struct executor gifts_start(const char *reach)
+{
+    return start(reach, languages);
+}
+
+struct executor gifts_start_language(const char *section)
+{
+    char directory[] = "/tmp/auditrun-languages-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    (void)snprintf(path, sizeof(path), "%s/one.conf", directory);
+    FILE *file = fopen(path, "we");
+    ck_assert(file && fputs(section, file) >= 0 && fclose(file) == 0);
+    struct executor executor = start("", directory);
+    ck_assert(unlink(path) == 0 && rmdir(directory) == 0);
     return executor;
 }
 

@@ -21,6 +21,8 @@ struct request gifts_request(const char *language, const char *code);
 struct request gifts_network_request(const char *language, const char *code);
 /* A provider that is ready, and whose runs reach this (AUDITRUN_REACH). */
 struct executor gifts_start(const char *reach);
+/* The same that reaches nothing, with this as its only section of a language. */
+struct executor gifts_start_language(const char *section);
 /* Bytes as a text, "" for none. */
 const char *gifts_text(const struct bytes *bytes);
 
