@@ -60,7 +60,7 @@ struct dataport {
     struct frame_reader reader;
     struct evbuffer *output;
     struct dataport_service *service;
-    TAILQ_HEAD(, pending) pending;
+    TAILQ_HEAD(pending_list, pending) pending;
     int64_t pending_count, last_number;
     struct bucket rate, pace;
     struct usage_data_api usage;

@@ -62,7 +62,7 @@ END_TEST
 START_TEST(test_patterns)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.*", "echo", NULL);
+    open_port("invoices.* echo");
     expect_ping();
     static const char *const others[] = {"invoices",  "invoicesread", "echo.x", "ech",
                                          "invoices.", "invoices.*",   "*",      "",
@@ -81,7 +81,7 @@ END_TEST
 START_TEST(test_answers_in_any_order_and_pieces)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("later", "slow", NULL);
+    open_port("later slow");
     call(1, "later");
     call(2, "slow");
     ck_assert_ptr_nonnull(strstr(hear(), "\"id\":2,\"result\""));
@@ -140,7 +140,7 @@ END_TEST
 START_TEST(test_notifications_do_nothing)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "die", NULL);
+    open_port("invoices.read die");
     say("{'jsonrpc':'2.0','method':'die'}");
     say("{'jsonrpc':'2.0','method':'nothing'}");
     expect_ping();
@@ -171,7 +171,7 @@ END_TEST
 START_TEST(test_too_many)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("hang", "invoices.read", NULL);
+    open_port("hang invoices.read");
     for (int i = 0; i < 4; i++)
         call(i, "hang");
     call(4, "hang");
@@ -423,7 +423,7 @@ static void nothing(evutil_socket_t fd, short what, void *context)
 static void run_helper(const char *program, const char *flag, const char *script)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "echo", "fail", "die", NULL);
+    open_port("invoices.read echo fail die");
     event_free(code_readable);
     code_readable = NULL;
     ck_assert_int_eq(fcntl(code, F_SETFL, 0), 0);
@@ -458,7 +458,7 @@ static void run_helper(const char *program, const char *flag, const char *script
 START_TEST(test_python)
 {
     run_helper("python3", "-c",
-               "import sys; sys.path.insert(0, 'lib/python')\n"
+               "import sys; sys.path.insert(0, 'executors/lib/python')\n"
                "import auditrun\n"
                "def error_of(*call):\n"
                "    try: auditrun.call(*call)\n"
@@ -478,7 +478,7 @@ START_TEST(test_javascript)
 {
     run_helper("node", "-e",
                "const assert = require('node:assert');\n"
-               "const { call } = require('./lib/javascript/auditrun.js');\n"
+               "const { call } = require('./executors/lib/javascript/auditrun.js');\n"
                "const error_of = async (...c) => { try { await call(...c); return null; }\n"
                "  catch (e) { return [e.code, e.message, e.data]; } };\n"
                "(async () => {\n"

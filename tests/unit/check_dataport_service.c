@@ -12,7 +12,7 @@
 
 START_TEST(test_no_service)
 {
-    open_port("invoices.read", NULL);
+    open_port("invoices.read");
     call(1, "invoices.read");
     expect_error("1", -32015, "unavailable");
     int fd = open(socket_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -31,8 +31,7 @@ START_TEST(test_bad_answers)
     static const char *const bad[] = {"rubbish",  "list",    "no_message", "both",
                                       "wrong_id", "unasked", "repeated",   "neither"};
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "rubbish", "list", "no_message", "both", "wrong_id", "unasked",
-              "repeated", "neither", NULL);
+    open_port("invoices.read rubbish list no_message both wrong_id unasked repeated neither");
     for (size_t i = 0; i < AR_COUNT(bad); i++) {
         call(1, bad[i]);
         expect_error("1", -32016, "bad_answer");
@@ -44,7 +43,7 @@ END_TEST
 START_TEST(test_bad_answer_takes_others_along)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("hang", "unasked", "rubbish", NULL);
+    open_port("hang unasked rubbish");
     call(1, "hang");
     call(2, "unasked");
     expect_error("2", -32016, "bad_answer");
@@ -59,7 +58,7 @@ END_TEST
 START_TEST(test_dies)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "die", "half", "hang", NULL);
+    open_port("invoices.read die half hang");
     call(1, "die");
     expect_error("1", -32015, "unavailable");
     expect_ping();
@@ -79,7 +78,7 @@ START_TEST(test_hangs)
 {
     config.timeout_ms = 50;
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "hang", NULL);
+    open_port("invoices.read hang");
     call(1, "hang");
     expect_error("1", -32014, "timeout");
     config.timeout_ms = GUARD_MS;
@@ -98,7 +97,7 @@ START_TEST(test_full_queue)
     int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ck_assert_int_eq(connect(first, (struct sockaddr *)&address, sizeof address), 0);
     config.timeout_ms = 100;
-    open_port("invoices.read", NULL);
+    open_port("invoices.read");
     call(1, "invoices.read");
     expect_error("1", -32014, "timeout");
     config.timeout_ms = GUARD_MS;
@@ -121,7 +120,7 @@ END_TEST
 START_TEST(test_answer_too_big)
 {
     ck_assert(data_service_start(&service, socket_path));
-    open_port("invoices.read", "too_big", NULL);
+    open_port("invoices.read too_big");
     say("{'jsonrpc':'2.0','id':1,'method':'too_big','params':{'bytes':65000}}");
     ck_assert_uint_gt(strlen(hear()), 65000);
     say("{'jsonrpc':'2.0','id':2,'method':'too_big','params':{'bytes':65536}}");
