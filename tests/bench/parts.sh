@@ -231,3 +231,23 @@ ledger_once() {
     quietly psql -q -c 'CREATE DATABASE verified'
     verified verified-postgres "$(ledger_url verified)"
 }
+
+# ---- network: the proxy of runs ---------------------------------------------------------------------
+
+network_round() { # ROUND
+    local direct proxied rest
+    read -r direct proxied rest < <("$bench/egress" throughput 512 1) || fail 'the proxy could not be measured'
+    note network-direct 0 0 "$direct" 0 0
+    note network-proxied 0 0 "$proxied" 0 0
+    value network-processor "${rest#* }"
+}
+
+# 200 runs with 5 connections each, all at once.
+network_once() {
+    local rate beats middle late worst own rest
+    read -r rate beats middle late worst own rest < <("$bench/egress" crowd 200 5 1024) ||
+        fail 'the crowd could not be measured'
+    say "the crowd: $rate MiB/s, $beats beats, late by $middle us (p50), $late (p99), $worst (worst), $rest (at rest)"
+    value network-late "$late"
+    value network-own "$own"
+}

@@ -96,6 +96,13 @@ function targets() {
     bound("P12", "rows verified a second of processor, SQLite", "verified-sqlite", median_or_0("verified-sqlite", 4), "/s", 300000, 0)
     bound("P12", "PostgreSQL, without the server's share", "verified-postgres", median_or_0("verified-postgres", 4), "/s", 300000, 0)
     target("P13", "audited run with durable intents, p50", "synced", 2, "us", "unsynced", "not durable", "most", 1.15)
+    network_targets()
+}
+
+function network_targets() {
+    target("P14", "through the proxy of a run", "network-proxied", 4, "MiB/s", "network-direct", "loopback", "rate", 0.6)
+    bound("P14", "timer of the loop late, 1000 connections, p99", "network-late", median_or_0("network-late", 2) / 1000, "ms", 20, 1)
+    bound("P14", "the same, at worst, by the loop's own doing", "network-own", median_or_0("network-own", 2) / 1000, "ms", 20, 1)
 }
 
 function median_or_0(name, column) { return count[name] ? median(name, column) : 0 }
