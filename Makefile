@@ -242,6 +242,7 @@ define build_config
 #define AR_CONFIG_FILE "$(sysconfdir)/auditrun/auditrun.conf"
 #define AR_EXECUTOR_DIR "$(libexecdir)/auditrun"
 #define AR_LANGUAGES_DIR "$(sysconfdir)/auditrun/languages.d"
+#define AR_MODULES_DIR "$(datadir)/auditrun/lib"
 #define AR_DATA_DIR "$(datadir)/auditrun"
 #define AR_STATE_DIR "$(localstatedir)/lib/auditrun"
 #define AR_RUN_DIR "$(runstatedir)/auditrun"
@@ -450,7 +451,7 @@ configurations := $(wildcard etc/*.conf etc/*/*.conf)
 documents := README.md LICENSE $(wildcard docs/*.md)
 migrations := $(wildcard sinks/postgres/*.sql)
 # What code may import (docs/data-port.md), in a folder for each language.
-code_modules := $(wildcard lib/python/*.py lib/javascript/*.js)
+code_modules := $(wildcard executors/lib/*/*)
 
 # put(mode, folder, files): nothing for no files
 put = $(if $(strip $3),$(INSTALL) -d $(DESTDIR)$2 && $(INSTALL) -m $1 $3 $(DESTDIR)$2)
@@ -471,7 +472,7 @@ install: all
 		$(DESTDIR)$(completiondir)/$(basename $(notdir $c)) &&) :
 	$(Q)$(call put,644,$(docdir),$(wildcard $(documents)))
 	$(Q)$(call put,644,$(sqldir),$(migrations))
-	$(Q)$(foreach m,$(code_modules),$(INSTALL) -D -m 644 $m $(DESTDIR)$(moduledir)/$(m:lib/%=%) &&) :
+	$(Q)$(foreach m,$(code_modules),$(INSTALL) -D -m 644 $m $(DESTDIR)$(moduledir)/$(m:executors/lib/%=%) &&) :
 	$(Q)for unit in $(units); do \
 		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
 		$(place) "$$unit" >$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
@@ -492,7 +493,7 @@ uninstall:
 		$(addprefix $(completiondir)/,$(basename $(notdir $(completions)))) \
 		$(addprefix $(docdir)/,$(notdir $(documents))) \
 		$(addprefix $(sqldir)/,$(notdir $(migrations))) \
-		$(addprefix $(moduledir)/,$(code_modules:lib/%=%)) \
+		$(addprefix $(moduledir)/,$(code_modules:executors/lib/%=%)) \
 		$(addprefix $(unitdir)/,$(notdir $(units))))
 	$(Q)for conf in $(configurations); do \
 		name=$(DESTDIR)$(confdir)/$${conf#etc/}; rm -f "$$name.new"; \

@@ -103,7 +103,8 @@ void granted_end(struct granted *granted)
         dataport_usage(granted->dataport, &run->usage.data_api);
     if (granted->egress) {
         egress_usage(granted->egress, &run->usage.network);
-        run->network_hosts = egress_hosts(granted->egress);
+        if (run->request->grant.network == NETWORK_ALLOWLIST)
+            run->network_hosts = egress_hosts(granted->egress);
     }
     dataport_free(AR_TAKE(granted->dataport));
     egress_free(AR_TAKE(granted->egress));

@@ -30,6 +30,7 @@ static const char usage_text[] =
     "  serve             be a provider: control socket on descriptor 3\n"
     "\n"
     "  --languages DIR   read the languages from here (" AR_LANGUAGES_DIR ")\n"
+    "  --lib DIR         modules that code may import (" AR_MODULES_DIR ")\n"
     "  --uid-base N      as root, slot S runs as uid and gid N + S of the host (2100000000)\n"
     "  --uid-count N     as root, so many ids from there on are for slots (65536)\n"
     "  --help            show this\n"
@@ -42,6 +43,7 @@ static const char usage_text[] =
 
 struct settings {
     const char *languages;
+    const char *modules;
     struct idrange range; /* of host ids, as root */
     uint32_t number;      /* of the slot */
 };
@@ -114,6 +116,15 @@ static int read_languages(const char *directory, struct languages *languages)
     return result;
 }
 
+static int read_modules(const char *folder, struct modules *modules)
+{
+    int result = modules_read(folder, modules);
+    if (result != 0)
+        (void)fprintf(stderr, NAME ": cannot read the modules in %s: %s\n", folder,
+                      result < 0 ? strerror(-result) : "too many, too big or no regular file");
+    return result;
+}
+
 /* Who the slot is on the host; before code is run at all, also whether nobody else is it. */
 static int choose_ids(const struct settings *settings, bool look_around, struct ids *ids)
 {
@@ -130,13 +141,16 @@ static int serve_or_probe(const struct settings *settings, const char *verb)
 {
     struct languages languages;
     struct text_list etc;
-    struct slot_options options = {.timed = getenv("AUDITRUN_STEPS") != NULL, .etc = &etc};
+    AR_CLEANUP(modules_free) struct modules modules = {0};
+    struct slot_options options = {
+        .timed = getenv("AUDITRUN_STEPS") != NULL, .etc = &etc, .modules = &modules};
     const bool serve = strcmp(verb, "serve") == 0;
 
     read_host_limits(getenv("AUDITRUN_HOST_LIMITS"), options.host_enforces);
     if (serve && !read_reach(getenv("AUDITRUN_REACH"), &options.reach))
         return refuse("AUDITRUN_REACH names what there is not");
     if (choose_ids(settings, !serve, &options.ids) != 0 ||
+        read_modules(settings->modules, &modules) != 0 ||
         read_languages(settings->languages, &languages) != 0)
         return 1;
     int result = languages_etc(&languages, &etc);
@@ -192,15 +206,20 @@ static int run_verb(const struct settings *settings, char **arguments)
 /* 0, or the exit status of a command line that is wrong or has been answered. */
 static int read_options(int argc, char **argv, struct settings *settings, bool *answered)
 {
-    static const struct option options[] = {
-        {"languages", required_argument, NULL, 'l'}, {"uid-base", required_argument, NULL, 'u'},
-        {"uid-count", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"languages", required_argument, NULL, 'l'},
+                                            {"lib", required_argument, NULL, 'm'},
+                                            {"uid-base", required_argument, NULL, 'u'},
+                                            {"uid-count", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         *answered = option == 'h' || option == 'v';
         if (option == 'l')
             settings->languages = optarg;
+        else if (option == 'm')
+            settings->modules = optarg;
         else if (option == 'h')
             return fputs(usage_text, stdout) < 0;
         else if (option == 'v')
@@ -218,6 +237,7 @@ static int read_options(int argc, char **argv, struct settings *settings, bool *
 int main(int argc, char **argv)
 {
     struct settings settings = {.languages = AR_LANGUAGES_DIR,
+                                .modules = AR_MODULES_DIR,
                                 .range = {DEFAULT_UID_BASE, DEFAULT_UID_COUNT}};
     const char *slot = getenv("AUDITRUN_SLOT");
     bool answered = false;

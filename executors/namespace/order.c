@@ -8,6 +8,7 @@
 
 #include "executors/namespace/mounts.h"
 #include "executors/namespace/network.h"
+#include "executors/namespace/template.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static const char *const base_variables[] = {"PATH=/usr/local/bin:/usr/bin:/bin"
                                              "USER=sandbox",
                                              NULL};
 
+#define NODE_PROXY    TEMPLATE_MODULES "/javascript/auditrun-proxy.js"
 #define MAX_VARIABLES 24 /* of ours; a bound, not a figure */
 
 void order_init(struct order *order)
@@ -63,10 +65,15 @@ static size_t add_all(const char **list, size_t count, const char *const *more)
 }
 
 /* Those that every program has, and those that tell the code of what it is granted. */
-static void choose_variables(const struct order *order, const char *list[MAX_VARIABLES + 1])
+static void choose_variables(const struct order *order, bool has_modules,
+                             const char *list[MAX_VARIABLES + 1])
 {
     static const char *const port[] = {"AUDITRUN_API_FD=3", NULL};
+    static const char *const modules[] = {"PYTHONPATH=" TEMPLATE_MODULES "/python",
+                                          "NODE_PATH=" TEMPLATE_MODULES "/javascript", NULL};
     size_t count = add_all(list, 0, base_variables);
+    if (has_modules && order->data_port >= 0)
+        count = add_all(list, count, modules);
     if (order->spec->grant.network != NETWORK_NONE)
         count = add_all(list, count, network_variables);
     if (order->data_port >= 0)
@@ -85,6 +92,33 @@ static size_t drop_same(char **env, size_t count, const char *variable)
             env[kept++] = env[i];
     env[kept] = NULL;
     return kept;
+}
+
+/* Node.js has to be told to load what makes its fetch() use the proxy, whatever else it is told. */
+static int add_preload(struct order *order)
+{
+    static const char name[] = "NODE_OPTIONS=", preload[] = "--require=" NODE_PROXY;
+    size_t count = 0, at;
+    char *variable = NULL;
+    while (order->env[count])
+        count++;
+    for (at = 0; at < count && strncmp(order->env[at], name, strlen(name)) != 0; at++)
+        continue;
+    const char *before = at < count ? order->env[at] + strlen(name) : "";
+    if (asprintf(&variable, "%s%s%s%s", name, before, *before ? " " : "", preload) < 0)
+        return -ENOMEM;
+    char **env = reallocarray(order->env, count + 2, sizeof(*env));
+    if (!env) {
+        free(variable);
+        return -ENOMEM;
+    }
+    order->env = env;
+    if (at < count)
+        free(env[at]);
+    else
+        env[count + 1] = NULL;
+    env[at] = variable;
+    return 0;
 }
 
 static int add_secret_variables(struct order *order)
@@ -128,7 +162,7 @@ static int take_secrets(struct order *order, struct failure *failure)
 
 /* ---- orders ----------------------------------------------------------------------------------- */
 
-static bool make_vectors(struct order *order, const struct language *language)
+static bool make_vectors(struct order *order, const struct language *language, bool has_modules)
 {
     AR_AUTO_FREE char *code_path = NULL;
     const char *variables[MAX_VARIABLES + 1];
@@ -145,10 +179,13 @@ static bool make_vectors(struct order *order, const struct language *language)
         if (!order->compile || !order->base_env)
             return false;
     }
-    choose_variables(order, variables);
+    choose_variables(order, has_modules, variables);
     order->run = languages_command(&language->run, &places, &order->spec->args);
     order->env = languages_environment(language, &places, variables, order->spec);
-    return order->run && order->env;
+    if (!order->run || !order->env)
+        return false;
+    bool preloads = order->spec->grant.network != NETWORK_NONE && access(NODE_PROXY, R_OK) == 0;
+    return !preloads || add_preload(order) == 0;
 }
 
 int order_make(struct order *order, const struct slot *slot, const struct languages *languages,
@@ -161,8 +198,8 @@ int order_make(struct order *order, const struct slot *slot, const struct langua
     if (!offered(slot, &spec->grant) || !has_descriptors(order))
         return step_fail(failure, STEP_GRANT, 0);
     order->code_file = language->file;
-    return make_vectors(order, language) ? take_secrets(order, failure)
-                                         : step_fail(failure, STEP_SPEC, ENOMEM);
+    return make_vectors(order, language, slot->has_modules) ? take_secrets(order, failure)
+                                                            : step_fail(failure, STEP_SPEC, ENOMEM);
 }
 
 int order_make_own(struct order *order, const struct slot *slot, int program, char **words,
@@ -178,7 +215,7 @@ int order_make_own(struct order *order, const struct slot *slot, int program, ch
     order->code_file = "program";
     if (!offered(slot, &spec->grant) || !has_descriptors(order))
         return step_fail(failure, STEP_GRANT, 0);
-    choose_variables(order, variables);
+    choose_variables(order, slot->has_modules, variables);
     order->env = languages_environment(&none, &nowhere, variables, spec);
     return order->env ? take_secrets(order, failure) : step_fail(failure, STEP_SPEC, ENOMEM);
 }

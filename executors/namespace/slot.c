@@ -219,6 +219,7 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     open_counter(slot);
     slot->landlock = landlock_version();
     struct ids ids = options->ids;
+    slot->has_modules = options->modules->count > 0;
     if ((result = ids_take(&ids, failure)) < 0)
         return result;
     slot->own_uid = ids.own;
@@ -228,8 +229,8 @@ int slot_enter(struct slot *slot, const struct slot_options *options, struct fai
     slot->own_groups = getgroups(0, NULL) == 0;
     if ((result = enter_namespaces(slot)) < 0)
         return step_fail(failure, STEP_OTHER_NAMESPACES, -result);
-    if ((result =
-             template_build(options->etc, slot->reach, slot_stack_top(&slot->first), failure)) < 0)
+    if ((result = template_build(options->etc, slot->reach, options->modules,
+                                 slot_stack_top(&slot->first), failure)) < 0)
         return result;
     if ((result = walls_limit_slot()) < 0)
         return step_fail(failure, STEP_LIMITS, -result);

@@ -10,6 +10,7 @@
 
 #include "executors/namespace/board.h"
 #include "executors/namespace/ids.h"
+#include "executors/namespace/modules.h"
 #include "executors/namespace/mounts.h"
 #include "executors/namespace/reach.h"
 
@@ -23,6 +24,7 @@ struct slot_options {
     unsigned reach;                  /* what its runs may (reach.h) */
     bool timed;                      /* tell on descriptor 2 where the time of each run went */
     const struct text_list *etc;     /* names in the host's /etc that sandboxes see; NULL: none */
+    const struct modules *modules;   /* that code may import */
 };
 
 /* Memory for a process that shares ours: its stack, above a page that nobody may touch. */
@@ -43,6 +45,7 @@ struct slot {
     int counter;        /* processor time of the launcher and all it ever started; -1: none */
     int null;           /* /dev/null */
     int sockets;        /* the list of unix sockets in the slot's network namespace */
+    bool has_modules;   /* they lie at TEMPLATE_MODULES */
     uint64_t token;     /* of our own system calls, see trusted.h */
     struct board board; /* of the sandbox of the moment */
     struct mounts_size scratch;    /* of the last run, which the next sandbox is built with */

@@ -272,6 +272,16 @@ static int show_authorities(void)
     return 0;
 }
 
+/* ---- modules ---------------------------------------------------------------------------------- */
+
+static int show_modules(const struct modules *modules)
+{
+    int result = modules->count > 0 ? make_folder(ROOT "/opt", 0755) : 0;
+    if (result == 0 && modules->count > 0)
+        result = modules_write(modules, ROOT TEMPLATE_MODULES);
+    return result;
+}
+
 /* ---- /proc ------------------------------------------------------------------------------------ */
 
 /* Runs as the only process that its pid namespace will ever have. */
@@ -305,8 +315,8 @@ static int move_in(void)
     return 0;
 }
 
-int template_build(const struct text_list *etc, unsigned reach, char *stack,
-                   struct failure *failure)
+int template_build(const struct text_list *etc, unsigned reach, const struct modules *modules,
+                   char *stack, struct failure *failure)
 {
     static const struct {
         enum step step;
@@ -326,6 +336,8 @@ int template_build(const struct text_list *etc, unsigned reach, char *stack,
         result = show_authorities();
     if (result < 0)
         return step_fail(failure, STEP_ETC, -result);
+    if ((result = show_modules(modules)) < 0)
+        return step_fail(failure, STEP_TEMPLATE, -result);
     if ((result = make_empty_proc(stack)) < 0)
         return step_fail(failure, STEP_PROC, -result);
     result = move_in();

@@ -9,14 +9,18 @@
 #ifndef AUDITRUN_EXECUTORS_NAMESPACE_TEMPLATE_H
 #define AUDITRUN_EXECUTORS_NAMESPACE_TEMPLATE_H
 
+#include "executors/namespace/modules.h"
 #include "executors/namespace/step.h"
 #include "protocol/text.h"
 
+#define TEMPLATE_MODULES "/opt/auditrun" /* where code finds modules to import */
+
 /* Builds it in the caller's own, new mount namespace and moves there. etc (may be NULL): names in the
  * host's /etc that are shown, too. reach (reach.h): with a network, the host's certificates
- * of authorities are shown. stack: where a process that shares our memory may have its stack.
+ * of authorities are shown. modules: shown at TEMPLATE_MODULES, if
+ * there are any. stack: where a process that shares our memory may have its stack.
  * 0, or negative with *failure set (the caller can only end then). */
-int template_build(const struct text_list *etc, unsigned reach, char *stack,
-                   struct failure *failure) AR_MUST_CHECK;
+int template_build(const struct text_list *etc, unsigned reach, const struct modules *modules,
+                   char *stack, struct failure *failure) AR_MUST_CHECK;
 
 #endif

@@ -67,19 +67,27 @@ int vault_open(struct vault *vault, int fd, const struct text_list *names)
     return -EPROTO;
 }
 
+/* Without the line end that an editor leaves, as a shell would take it from the file. */
+static size_t variable_length(const struct secret_entry *entry)
+{
+    size_t length = entry->length;
+    length -= length > 0 && entry->value[length - 1] == '\n';
+    return length - (length > 0 && length < entry->length && entry->value[length - 1] == '\r');
+}
+
 int vault_variable(const struct vault *vault, const char *name, char **variable)
 {
     struct secret_entry entry;
     if (!find(vault, name, &entry) || memchr(entry.value, '\0', entry.length))
         return 1;
-    const size_t before = strlen(name) + 1;
-    char *text = malloc(before + entry.length + 1);
+    const size_t before = strlen(name) + 1, length = variable_length(&entry);
+    char *text = malloc(before + length + 1);
     if (!text)
         return -ENOMEM;
     memcpy(text, name, before - 1);
     text[before - 1] = '=';
-    memcpy(text + before, entry.value, entry.length);
-    text[before + entry.length] = '\0';
+    memcpy(text + before, entry.value, length);
+    text[before + length] = '\0';
     *variable = text;
     return 0;
 }

@@ -22,7 +22,8 @@ struct vault {
  * (vault_wipe()); -EPROTO when it is no such file; -errno. */
 int vault_open(struct vault *vault, int fd, const struct text_list *names) AR_MUST_CHECK;
 
-/* NAME=VALUE, malloc'd, of a secret that is there; who owns it wipes it. 0; 1 when the value has a NUL
+/* NAME=VALUE, malloc'd, without one line end at its end, of a secret that is there; who owns it wipes
+ * it. 0; 1 when the value has a NUL
  * byte in it; -ENOMEM. */
 int vault_variable(const struct vault *vault, const char *name, char **variable) AR_MUST_CHECK;
 

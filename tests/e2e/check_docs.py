@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the documents show is what happens. Prints TAP.
 
-README.md and docs/ledger.md: the `sh` blocks are run one after the other in one shell, in a folder that has the
+README.md with docs/ledger.md, and docs/tutorial.md: the `sh` blocks are run one after the other in one shell, in a folder that has the
 built programs as build/; a `text` block behind one is its output, where `...` stands for anything in a line.
 docs/protocol.md: each `wire` block is a connection to a real daemon; lines with `>` are sent, lines with `<` must
 come, in any order, where "..." stands for any value and a member "..." for more members.
@@ -96,24 +96,24 @@ def run_step(shell, step):
     return good
 
 
-def check_shell():
-    readme, ledger = shell_steps("README.md"), shell_steps("docs/ledger.md")
+def check_shell(steps, last, left):
+    """Runs the steps, then, whatever they came to, the last one; nothing may be left then of this folder."""
     with tempfile.TemporaryDirectory(prefix="auditrun-docs.") as folder:
-        for name, target in (("build", BUILD), ("etc", SOURCE / "etc")):
+        for name, target in (("build", BUILD), ("etc", SOURCE / "etc"), ("executors", SOURCE / "executors")):
             os.symlink(target, f"{folder}/{name}")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("AUDITRUN_")}
         shell = subprocess.Popen(
             ["bash"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
         try:
-            good = all(run_step(shell, step) for step in readme[:-1] + ledger)
-            log = pathlib.Path(folder, "try/log")
+            good = all(run_step(shell, step) for step in steps)
+            log = pathlib.Path(folder, left, "log")
             if not good and log.exists():
                 print("\n".join(f"# log: {line}" for line in log.read_text().splitlines()[-20:]))
             # The last one ends the daemon: also when something went wrong before.
-            run_step(shell, readme[-1])
+            run_step(shell, last)
             if good:
-                tell("nothing is left of the first run", not os.path.exists(f"{folder}/try"))
+                tell(f"nothing is left of {left}", not os.path.exists(f"{folder}/{left}"))
         finally:
             shell.stdin.close()
             shell.wait(PATIENCE_S)
@@ -184,7 +184,7 @@ url = sqlite:{folder}/ledger.db
 directory = {folder}/journal
 [executor namespace]
 program = {build}/auditrun-executor-namespace
-args = --languages {source}/tests/languages.d
+args = --languages {source}/tests/languages.d --lib {source}/executors/lib
 [client docs]
 uid = {uid}
 companies = acme
@@ -266,7 +266,9 @@ def main():
     for document in sorted(["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (SOURCE / "docs").glob("*.md"))]):
         check_names(document)
     check_wire("docs/protocol.md")
-    check_shell()
+    readme, tour = shell_steps("README.md"), shell_steps("docs/tutorial.md")
+    check_shell(readme[:-1] + shell_steps("docs/ledger.md"), readme[-1], "try")
+    check_shell(tour[:-1], tour[-1], "tour")
     print(f"1..{number}")
     return 1 if failed else 0
 

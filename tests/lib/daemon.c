@@ -101,16 +101,16 @@ void daemon_configure(struct daemon *daemon, const char *config)
     AR_AUTO_FREE char *defaults = NULL;
     const char *build = variable("AUDITRUN_BUILD", "build");
     const char *source = variable("AUDITRUN_SOURCE", ".");
-    int n =
-        asprintf(&defaults,
-                 "[daemon]\ndrain_timeout = 10s\n"
-                 "[socket]\npath = %s\nmode = 0666\n"
-                 "[ledger]\nurl = %s\n"
-                 "[journal]\ndirectory = %s\n"
-                 "[executor namespace]\nprogram = %s/auditrun-executor-namespace\n"
-                 "args = --languages %s/tests/languages.d\nslots = 2\n"
-                 "[client local]\nuid = %ld\ncompanies = *\n",
-                 daemon->socket, daemon->ledger, daemon->journal, build, source, (long)getuid());
+    int n = asprintf(&defaults,
+                     "[daemon]\ndrain_timeout = 10s\n"
+                     "[socket]\npath = %s\nmode = 0666\n"
+                     "[ledger]\nurl = %s\n"
+                     "[journal]\ndirectory = %s\n"
+                     "[executor namespace]\nprogram = %s/auditrun-executor-namespace\n"
+                     "args = --languages %s/tests/languages.d --lib %s/executors/lib\nslots = 2\n"
+                     "[client local]\nuid = %ld\ncompanies = *\n",
+                     daemon->socket, daemon->ledger, daemon->journal, build, source, source,
+                     (long)getuid());
     ck_assert_int_gt(n, 0);
     AR_AUTO_FREE char *whole = config_join(defaults, config ? config : "");
     daemon_write_file(daemon->config, whole, 0644);
