@@ -3,12 +3,9 @@
  *
  * Nothing is ever done by a name twice: what openat2(2) has found is cloned from its descriptor, and the
  * clone is what the sandbox gets. It has no peer on the host, so that what is mounted there later does
- * not show up in it. The owner of the path is the run's own user in it (an idmapped mount), unless that
- * is root: what code leaves behind must not belong to root.
+ * not show up in it.
  */
 #include "daemon/paths.h"
-
-#include "daemon/log.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -97,21 +94,32 @@ static int wait_for_end(void *forever)
     return 0;
 }
 
-static int write_map(pid_t pid, const char *name, unsigned inside, int64_t outside)
+static int write_map(pid_t pid, const char *name, int64_t on_disk, int64_t here)
 {
     char path[64], map[64];
     (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-    int length = snprintf(map, sizeof map, "%u %lld 1", inside, (long long)outside);
+    int length = snprintf(map, sizeof map, "%lld %lld 1", (long long)on_disk, (long long)here);
     AR_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd < 0 || write(fd, map, (size_t)length) != length ? -errno : 0;
 }
 
-static int open_namespace(pid_t pid, const struct stat *from, int64_t to)
+/* Who on the disk the run's user is. */
+struct owner {
+    int64_t uid, gid;
+};
+
+static struct owner owner_for(const struct stat *status, bool writable, int64_t user)
+{
+    return (struct owner){.uid = writable && status->st_uid != 0 ? status->st_uid : user,
+                          .gid = writable && status->st_gid != 0 ? status->st_gid : user};
+}
+
+static int open_namespace(pid_t pid, const struct owner *owner, int64_t user)
 {
     char path[64];
-    int rc = write_map(pid, "uid_map", from->st_uid, to);
+    int rc = write_map(pid, "uid_map", owner->uid, user);
     if (rc == 0)
-        rc = write_map(pid, "gid_map", from->st_gid, to);
+        rc = write_map(pid, "gid_map", owner->gid, user);
     if (rc < 0)
         return rc;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
@@ -119,16 +127,16 @@ static int open_namespace(pid_t pid, const struct stat *from, int64_t to)
     return fd < 0 ? -errno : fd;
 }
 
-/* A user namespace that says: what belongs to `from` on the disk belongs to `to` here. Somebody has to
- * live in it until it is open: a process that shares our memory, on a stack of its own. */
-static int make_namespace(const struct stat *from, int64_t to)
+/* A user namespace that says: what belongs to the owner on the disk belongs to the user here. Somebody
+ * has to live in it until it is open: a process that shares our memory, on a stack of its own. */
+static int make_namespace(const struct owner *owner, int64_t user)
 {
     char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED)
         return -errno;
     pid_t pid = clone(wait_for_end, stack + STACK_BYTES, CLONE_VM | CLONE_NEWUSER, stack);
-    int fd = pid < 0 ? -errno : open_namespace(pid, from, to);
+    int fd = pid < 0 ? -errno : open_namespace(pid, owner, user);
     if (pid > 0) {
         (void)kill(pid, SIGKILL); /* ours, and not reaped before the next line */
         while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
@@ -138,12 +146,9 @@ static int make_namespace(const struct stat *from, int64_t to)
     return fd;
 }
 
-/* 0, or why that cannot be: the file system does not know it. */
-static int map_owner(int tree, const struct stat *status, int64_t owner)
+static int map_owner(int tree, const struct owner *owner, int64_t user)
 {
-    if (owner < 0 || status->st_uid == 0)
-        return 0;
-    AR_AUTO_CLOSE int namespace = make_namespace(status, owner);
+    AR_AUTO_CLOSE int namespace = make_namespace(owner, user);
     if (namespace < 0)
         return namespace;
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)namespace};
@@ -163,7 +168,7 @@ static int clone_closed(int fd, bool writable)
     return base_take_fd(&tree);
 }
 
-static int open_one(const char *path, const struct text_list *roots, bool writable, int64_t owner,
+static int open_one(const char *path, const struct text_list *roots, bool writable, int64_t user,
                     int *out)
 {
     struct stat status;
@@ -171,21 +176,19 @@ static int open_one(const char *path, const struct text_list *roots, bool writab
     int rc = find(path, roots, &fd, &status);
     if (rc != 0)
         return rc;
+    const struct owner owner = owner_for(&status, writable, user);
     AR_AUTO_CLOSE int tree = clone_closed(fd, writable);
-    if (tree < 0)
-        return tree;
-    rc = map_owner(tree, &status, owner);
-    if (rc < 0)
-        log_debug("host paths keep their owner: %s", strerror(-rc));
-    *out = base_take_fd(&tree);
-    return 0;
+    rc = tree < 0 ? tree : map_owner(tree, &owner, user);
+    if (rc == 0)
+        *out = base_take_fd(&tree);
+    return rc;
 }
 
 int paths_open(const struct text_list *paths, const struct text_list *roots, bool writable,
-               int64_t owner, int *fds)
+               int64_t user, int *fds)
 {
     for (size_t i = 0; i < paths->count; i++) {
-        int rc = open_one(paths->items[i], roots, writable, owner, &fds[i]);
+        int rc = open_one(paths->items[i], roots, writable, user, &fds[i]);
         if (rc == 0)
             continue;
         while (i-- > 0)
@@ -197,9 +200,10 @@ int paths_open(const struct text_list *paths, const struct text_list *roots, boo
 
 static bool works_with(const struct text_list *roots)
 {
-    AR_AUTO_CLOSE int fd = roots->count > 0 ? open_at(AT_FDCWD, roots->items[0], NO_LINKS) : -1;
-    AR_AUTO_CLOSE int tree = fd < 0 ? -1 : clone_closed(fd, false);
-    return tree >= 0;
+    int fd = -1;
+    bool works = roots->count > 0 && open_one(roots->items[0], roots, false, 1, &fd) == 0;
+    base_close(&fd);
+    return works;
 }
 
 bool paths_work(const struct config *config)

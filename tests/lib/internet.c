@@ -55,10 +55,23 @@ static void shell(const char *script)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", script);
 }
 
+/* A word that the other side says, up to its line end. */
+static void expect_word(const struct internet *internet, const char *word)
+{
+    char text[16] = "";
+    for (size_t length = 0; length < sizeof text - 1; length++) {
+        ck_assert_int_eq(read(internet->output, text + length, 1), 1);
+        if (text[length] == '\n') {
+            text[length] = '\0';
+            break;
+        }
+    }
+    ck_assert_str_eq(text, word);
+}
+
 static void start_other_side(struct internet *internet)
 {
     int input[2], output[2];
-    char ready[16] = "";
     ck_assert_int_eq(pipe2(input, O_CLOEXEC), 0);
     ck_assert_int_eq(pipe2(output, O_CLOEXEC), 0);
     internet->pid = fork();
@@ -75,7 +88,7 @@ static void start_other_side(struct internet *internet)
     (void)close(output[1]);
     internet->input = input[1];
     internet->output = output[0];
-    ck_assert_int_eq(read(internet->output, ready, 6), 6);
+    expect_word(internet, "apart");
 }
 
 static void lay_wire(const struct internet *internet)
@@ -93,7 +106,6 @@ struct internet *internet_start(void)
 {
     struct internet *internet = calloc(1, sizeof *internet);
     const char *source = getenv("AUDITRUN_SOURCE");
-    char ready[16] = "";
     ck_assert_ptr_nonnull(internet);
     (void)snprintf(internet->folder, sizeof internet->folder, "/tmp/auditrun-net.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(internet->folder));
@@ -105,8 +117,7 @@ struct internet *internet_start(void)
     start_other_side(internet);
     lay_wire(internet);
     ck_assert_int_eq(write(internet->input, "go\n", 3), 3);
-    ck_assert_int_eq(read(internet->output, ready, sizeof ready), 6);
-    ck_assert_str_eq(ready, "ready\n");
+    expect_word(internet, "ready");
     return internet;
 }
 
