@@ -168,14 +168,16 @@ static int begin_walk(struct walk *walk, uint64_t token)
 
 static int show_one(const struct walk *walk, const struct place *place, const struct places *places)
 {
+    /* Private: else what is mounted on it would appear on the host, too. */
     const struct mount_attr attr = {
-        .attr_set = place->writable ? DATA : (uint64_t)(DATA | MOUNT_ATTR_RDONLY)};
+        .attr_set = place->writable ? DATA : (uint64_t)(DATA | MOUNT_ATTR_RDONLY),
+        .propagation = MS_PRIVATE};
     AR_AUTO_CLOSE int target = open_place(walk, place);
     if (target < 0)
         return target;
-    int result = trusted_move_mount(walk->token, place->tree, target);
+    int result = trusted_mount_setattr(walk->token, place->tree, "", &attr);
     if (result == 0)
-        result = trusted_mount_setattr(walk->token, place->tree, "", &attr);
+        result = trusted_move_mount(walk->token, place->tree, target);
     if (result == 0 && place->writable && places->ruleset >= 0)
         result = landlock_allow_data(places->ruleset, places->landlock, place->tree, place->folder);
     return result;

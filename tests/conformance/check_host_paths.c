@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -228,6 +229,39 @@ START_TEST(inner_paths_lie_over_outer_ones)
 }
 END_TEST
 
+static size_t count_mounts(void)
+{
+    char line[1024];
+    size_t count = 0;
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file))
+        count += strstr(line, folder) != NULL;
+    (void)fclose(file);
+    return count;
+}
+
+/* On most hosts mounts are shared: what is mounted on one appears on all of its clones. */
+START_TEST(mounts_of_a_run_stay_in_it)
+{
+    static char outer[] = "/data", inner[] = "/data/inner", *one[] = {inner}, *other[] = {outer};
+    struct request request = gifts_request("bash", "cat /data/inner/data");
+    make_folder();
+    ck_assert_int_eq(unshare(CLONE_NEWNS), 0); /* the host of this test */
+    ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    ck_assert_int_eq(mount(folder, folder, NULL, MS_BIND, NULL), 0);
+    ck_assert_int_eq(mount(NULL, folder, NULL, MS_SHARED, NULL), 0);
+    ck_assert_uint_eq(count_mounts(), 1);
+    request.grant.read = gifts_list(one, 1);
+    request.grant.write = gifts_list(other, 1);
+    const int trees[] = {tree_of("read/inner"), tree_of("write")};
+    run_with_paths("files", &request, trees, 2, OUTCOME_EXITED, "inner\n");
+    ck_assert_uint_eq(count_mounts(), 1);
+    ck_assert_int_eq(umount2(folder, MNT_DETACH), 0);
+    remove_folder();
+}
+END_TEST
+
 /* A link that has come to lie on the way is not followed, and nothing is made in a host's folder. */
 START_TEST(ways_to_a_path_are_walked_without_links)
 {
@@ -299,9 +333,13 @@ END_TEST
 static Suite *make_suite(void)
 {
     static const TTest *const *const tests[] = {
-        &paths_are_where_they_are_granted, &folders_lead_to_no_service,
-        &inner_paths_lie_over_outer_ones,  &ways_to_a_path_are_walked_without_links,
-        &own_places_are_refused,           &everything_goes_together,
+        &paths_are_where_they_are_granted,
+        &folders_lead_to_no_service,
+        &inner_paths_lie_over_outer_ones,
+        &mounts_of_a_run_stay_in_it,
+        &ways_to_a_path_are_walked_without_links,
+        &own_places_are_refused,
+        &everything_goes_together,
     };
     Suite *suite = suite_create("host_paths");
     TCase *tcase = tcase_create("host_paths");
