@@ -129,13 +129,12 @@ static void tell(struct resolver_query *query)
     answer(query->context, query->outcome, query->addresses, query->count);
 }
 
+/* libevent does not tell a name without addresses from a server's failure. */
 static enum resolver_outcome outcome_of(int error, size_t count)
 {
-    if (error == 0 && count > 0)
+    if (count > 0)
         return RESOLVER_FOUND;
-    return error == 0 || error == EVUTIL_EAI_NONAME || error == EVUTIL_EAI_NODATA
-               ? RESOLVER_NOT_FOUND
-               : RESOLVER_FAILED;
+    return error == EVUTIL_EAI_NONAME ? RESOLVER_NOT_FOUND : RESOLVER_FAILED;
 }
 
 static void take_addresses(struct resolver_query *query, const struct evutil_addrinfo *list)

@@ -14,8 +14,8 @@ struct resolver_query;
 
 enum resolver_outcome {
     RESOLVER_FOUND,     /* one address at least */
-    RESOLVER_NOT_FOUND, /* there is no such name, or it has no address */
-    RESOLVER_FAILED     /* no name server could tell, or not in time */
+    RESOLVER_NOT_FOUND, /* there is no such name */
+    RESOLVER_FAILED     /* no name server could tell an address, or not in time */
 };
 
 /* The answer, once, from the loop: never before resolver_lookup() has returned. addresses is valid
