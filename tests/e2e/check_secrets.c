@@ -305,21 +305,6 @@ END_TEST
 
 /* ---- nowhere else (C19) ----------------------------------------------------------------------- */
 
-static bool file_has(const char *path, const char *mark)
-{
-    char text[65536 + 64];
-    size_t kept = 0;
-    bool found = false;
-    AR_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    for (ssize_t got; fd >= 0 && !found && (got = read(fd, text + kept, 65536)) > 0;) {
-        size_t length = kept + (size_t)got;
-        found = memmem(text, length, mark, strlen(mark)) != NULL;
-        kept = length < 32 ? length : 32;
-        memmove(text, text + length - kept, kept);
-    }
-    return found;
-}
-
 static void look_below(const char *folder, const char *mark, const char *but)
 {
     DIR *entries = opendir(folder);
@@ -336,7 +321,7 @@ static void look_below(const char *folder, const char *mark, const char *but)
         if (entry->d_type == DT_DIR)
             look_below(path, mark, but);
         else if (entry->d_type == DT_REG)
-            ck_assert_msg(!file_has(path, mark), "%s has it", path);
+            ck_assert_msg(!host_file_has(path, mark), "%s has it", path);
     }
     (void)closedir(entries);
 }
@@ -351,7 +336,7 @@ static void look_at_processes(const char *mark)
         for (size_t i = 0; i < AR_COUNT(names) && strtol(entry->d_name, NULL, 10) > 0; i++) {
             char path[512];
             (void)snprintf(path, sizeof path, "/proc/%s/%s", entry->d_name, names[i]);
-            ck_assert_msg(!file_has(path, mark), "%s has it", path);
+            ck_assert_msg(!host_file_has(path, mark), "%s has it", path);
         }
     }
     (void)closedir(entries);

@@ -29,6 +29,8 @@ size_t host_descriptors(pid_t pid);
 long host_resident_kb(pid_t pid);
 /* The uid of a process on the host; -1: gone. */
 long host_uid_of(pid_t pid);
+/* Has a regular file these bytes (at most 32) anywhere? */
+bool host_file_has(const char *path, const char *mark);
 /* Has it this name (the first 15 bytes)? */
 bool host_has_name(pid_t pid, const char *name);
 
