@@ -269,7 +269,7 @@ static int64_t processor_us(void)
 
 static void throughput(struct bench *bench, int64_t mebibytes, size_t rounds)
 {
-    int64_t direct[99], proxied[99], spent_us = 0;
+    int64_t direct[99] = {0}, proxied[99] = {0}, spent_us = 0;
     rounds = rounds < AR_COUNT(direct) ? rounds : AR_COUNT(direct);
     bench->each = mebibytes << 20;
     set_up(bench, 1);
