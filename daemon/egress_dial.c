@@ -36,7 +36,8 @@ static int take_socket(struct egress_dial *dial)
 
 static void drop_socket(struct egress_dial *dial)
 {
-    AR_AUTO_CLOSE int fd = take_socket(dial);
+    const int fd = take_socket(dial);
+    base_close(&fd);
 }
 
 static enum egress_dial_outcome problem_of(int error)

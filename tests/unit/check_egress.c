@@ -96,8 +96,8 @@ START_TEST(test_second_request)
     static const char *const requests[] = {
         "GET http://ok.t.test:%u/ HTTP/1.1\r\nHost: x\r\n\r\nGET /SMUGGLED HTTP/1.1\r\n\r\n",
         "POST http://ok.t.test:%u/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nxySMUGGLED",
-        "POST http://ok.t.test:%u/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "2\r\nxy\r\n0\r\n\r\nSMUGGLED",
+        ("POST http://ok.t.test:%u/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "2\r\nxy\r\n0\r\n\r\nSMUGGLED"),
     };
     names_set(names, "ok.t.test", "127.1.0.1");
     allow("ok.t.test");
