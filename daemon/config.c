@@ -87,7 +87,7 @@ static const struct setting settings[] = {
     {"data-port", "socket", config_value_path, IN(data_port.socket), NULL, FORM_PATH},
     {"data-port", "max_request", config_value_size, IN(data_port.max_request_bytes), "1M",
      FORM_SIZE},
-    {"data-port", "max_answer", config_value_size, IN(data_port.max_answer_bytes), "8M", FORM_SIZE},
+    {"data-port", "max_answer", config_value_size, IN(data_port.max_answer_bytes), "2M", FORM_SIZE},
     {"data-port", "max_pending", config_value_count, IN(data_port.max_pending), "16", FORM_COUNT},
     {"data-port", "max_rate", config_value_count, IN(data_port.max_rate), "100", FORM_COUNT},
     {"data-port", "timeout", config_value_duration, IN(data_port.timeout_ms), "10s", FORM_DURATION},

@@ -27,6 +27,9 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#ifndef SO_PASSRIGHTS /* Linux 6.16; socket(7) */
+#    define SO_PASSRIGHTS 83
+#endif
 #define READ_BYTES   65536 /* in one turn */
 #define TURN_LINES   32
 #define OUTPUT_PAUSE (256u << 10) /* nobody is read over this much that the code has not read */
@@ -422,11 +425,14 @@ static void read_some(evutil_socket_t fd, short what, void *context)
 
 static int make_socket(struct dataport *port, int *code_end)
 {
+    static const int none = 0;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     port->fd = ends[0];
     *code_end = ends[1];
+    /* Nobody shall wait for us to let go of what the code sends along, where the kernel can refuse it. */
+    (void)setsockopt(port->fd, SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof none);
     /* Only our end: the code may well read and write without a loop. */
     return fcntl(port->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -299,4 +300,12 @@ int secrets_file(const struct secrets *secrets, int *fd)
         return -errno;
     *fd = base_take_fd(&file);
     return 0;
+}
+
+int secrets_guard(const struct config_secrets *config)
+{
+    static const struct rlimit almost_none = {.rlim_cur = 1, .rlim_max = 1};
+    if (!config->directory && !config->credentials)
+        return 0;
+    return setrlimit(RLIMIT_CORE, &almost_none) < 0 ? -errno : 0;
 }

@@ -27,6 +27,10 @@ int secrets_file(const struct secrets *secrets, int *fd) AR_MUST_CHECK;
 /* What has to be masked in what the run puts out; NULL when masking is off. Borrowed. */
 const struct mask *secrets_mask(const struct secrets *secrets);
 
+/* For a daemon that has any: keeps its memory out of core files (RLIMIT_CORE of 1: 0 would still let a
+ * program of the host collect them, core(5)). 0 or -errno. */
+int secrets_guard(const struct config_secrets *config) AR_MUST_CHECK;
+
 /* Wipes and frees. NULL is fine. */
 void secrets_free(struct secrets *secrets);
 

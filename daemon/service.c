@@ -26,6 +26,7 @@
 #include "daemon/registry.h"
 #include "daemon/resolver.h"
 #include "daemon/run.h"
+#include "daemon/secrets.h"
 #include "daemon/signer.h"
 #include "daemon/spawn.h"
 
@@ -251,11 +252,16 @@ static int protect_daemon(struct service *service)
     return 0;
 }
 
+static int guard_secrets(struct service *service)
+{
+    return secrets_guard(&service->config->secrets);
+}
+
 int service_start(const struct config *config, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        start_loop,   become_subreaper, protect_daemon, start_line,     start_journal,
-        start_ledger, start_signer,     start_resolver, start_executors};
+        guard_secrets, start_loop,   become_subreaper, protect_daemon, start_line,
+        start_journal, start_ledger, start_signer,     start_resolver, start_executors};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;

@@ -204,8 +204,23 @@ void grant_free(struct grant *grant)
     *grant = (struct grant){0};
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void sort_list(struct text_list *list)
+{
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof(*list->items), compare_texts);
+}
+
 void grant_fill(struct grant *grant, const struct limits *defaults, const struct limits *offered)
 {
+    struct text_list *lists[] = {&grant->hosts,       &grant->data_api, &grant->secrets,
+                                 &grant->secrets_env, &grant->read,     &grant->write};
+    for (size_t i = 0; i < AR_COUNT(lists); i++)
+        sort_list(lists[i]);
     for (size_t i = 0; i < LIMIT_COUNT; i++) {
         if (grant->limits.has[i] || !defaults->has[i] || !offered->has[i])
             continue;
@@ -216,11 +231,6 @@ void grant_fill(struct grant *grant, const struct limits *defaults, const struct
 }
 
 /* ---- out ---------------------------------------------------------------------------------------- */
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* A sorted copy without repetition. */
 static json_t *list_to_json(const struct text_list *list)

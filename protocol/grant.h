@@ -40,7 +40,8 @@ int grant_parse(const json_t *value, const struct json_place *place, struct gran
                 struct fault *fault) AR_MUST_CHECK;
 void grant_free(struct grant *grant);
 
-/* For each limit that the grant leaves out: the default, lowered to what is offered; a limit that
+/* Makes the grant the effective one. Its lists are sorted, as they are recorded and handed on. For each
+ * limit that it leaves out: the default, lowered to what is offered; a limit that
  * is not offered stays out (the record then says honestly that there was none). */
 void grant_fill(struct grant *grant, const struct limits *defaults, const struct limits *offered);
 

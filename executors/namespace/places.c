@@ -52,10 +52,10 @@ static bool holds(const char *outer, const char *inner)
 
 static bool is_our_own(const char *path)
 {
-    static const char *const places[] = {"/usr", "/etc",   "/proc",  "/work",  "/tmp", "/code",
-                                         "/dev", "/run",   "/var",   "/sys",   "/bin", "/sbin",
-                                         "/lib", "/lib32", "/lib64", "/libx32"};
-    static const char *const closed[] = {"/proc", "/dev", "/sys", "/run", "/code"};
+    static const char *const places[] = {
+        "/usr", "/etc", "/proc", "/work", "/tmp",   "/code",  "/dev",    "/run",         "/var",
+        "/sys", "/bin", "/sbin", "/lib",  "/lib32", "/lib64", "/libx32", "/opt/auditrun"};
+    static const char *const closed[] = {"/proc", "/dev", "/sys", "/run", "/code", "/opt/auditrun"};
     if (path[0] != '/' || path[1] == '\0')
         return true;
     for (size_t i = 0; i < AR_COUNT(places); i++)

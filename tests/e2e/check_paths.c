@@ -143,6 +143,29 @@ START_TEST(one_file_alone)
 }
 END_TEST
 
+/* In whatever order they are asked for. */
+START_TEST(each_is_where_it_is_named)
+{
+    static const char *const names[] = {"b", "c", "a"};
+    struct host host = begin();
+    json_t *list = json_array();
+    for (size_t i = 0; i < AR_COUNT(names); i++) {
+        AR_AUTO_FREE char *path = below(host.read, names[i]);
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+        put(path, "name", names[i], 0644);
+        ck_assert_int_eq(json_array_append_new(list, json_string(path)), 0);
+    }
+    json_t *three = client_params("bash", "cat \"$1\"/{a,b,c}/name", NULL);
+    json_t *grant = json_pack("{s:{s:o}}", "filesystem", "read", list);
+    ck_assert_int_eq(json_object_set_new(three, "grant", grant), 0);
+    ck_assert_int_eq(json_object_set_new(three, "args", json_pack("[s]", host.read)), 0);
+    AR_AUTO_JSON json_t *result = client_call(host.client, "run", three);
+    client_expect(result, "succeeded", "exit_zero");
+    ck_assert_str_eq(e2e_stdout(result), "abc");
+    end(&host);
+}
+END_TEST
+
 /* ---- what is not there (admission) ------------------------------------------------------------ */
 
 START_TEST(what_is_not_there_is_denied)
@@ -337,6 +360,7 @@ int main(void)
     static const TTest **const tests[] = {
         &read_and_written,
         &one_file_alone,
+        &each_is_where_it_is_named,
         &what_is_not_there_is_denied,
         &a_swapped_link_gains_nothing,
         &data_only,

@@ -10,6 +10,7 @@
 #include <check.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <fts.h>
 #include <limits.h>

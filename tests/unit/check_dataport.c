@@ -308,9 +308,12 @@ START_TEST(test_descriptors_are_dropped)
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &pipe_ends[1], sizeof(int));
-    ck_assert_int_eq(sendmsg(code, &message, 0), 2);
+    /* A kernel from 6.16 on refuses them; before, they are dropped with the line. */
+    ssize_t sent = sendmsg(code, &message, 0);
+    ck_assert(sent == 2 || (sent < 0 && errno == EPERM));
     ck_assert_int_eq(close(pipe_ends[1]), 0);
-    expect_error("null", -32700, "parse_error");
+    if (sent > 0)
+        expect_error("null", -32700, "parse_error");
     ck_assert_int_eq(read(pipe_ends[0], text, 1), 0); /* nobody holds the other end */
     ck_assert_int_eq(close(pipe_ends[0]), 0);
     expect_ping();
