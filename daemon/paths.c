@@ -54,8 +54,7 @@ static int find(const char *path, const struct text_list *roots, int *fd, struct
         const char *rest = path + strlen(root);
         found = open_at(at_root, rest + strspn(rest, "/"), RESOLVE_BENEATH | NO_LINKS);
     } else {
-        found = at_root;
-        at_root = -1;
+        found = base_take_fd(&at_root);
     }
     if (found == -EMFILE || found == -ENFILE || found == -ENOMEM)
         return found;

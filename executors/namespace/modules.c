@@ -47,14 +47,16 @@ static int each(int parent, const char *name, struct modules *modules,
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
-    int result = entries ? 0 : -errno;
-    if (!entries)
+    int result = 0;
+    if (!entries) {
+        result = -errno;
         base_close(&fd);
+        return result;
+    }
     while (result == 0 && (entry = readdir(entries)))
         if (entry->d_name[0] != '.')
             result = visit(fd, name, entry->d_name, modules);
-    if (entries)
-        (void)closedir(entries);
+    (void)closedir(entries);
     return result;
 }
 
