@@ -248,6 +248,7 @@ START_TEST(the_open_network_is_not_this_host)
 {
     struct setting setting = begin(CONFIG "open = yes\n");
     AR_AUTO_CLOSE int canary = listen_abstract();
+    ck_assert_int_ge(canary, 0);
     AR_AUTO_JSON json_t *result =
         run(&setting, "python", open_code, "{'grant': {'network': {'mode': 'open'}}}");
     client_expect(result, "succeeded", "exit_zero");
