@@ -112,6 +112,7 @@ struct config {
     struct config_data_port data_port;
     struct config_secrets secrets;
     int64_t max_running, max_queued, queue_deadline_ms;
+    int64_t max_running_company, max_queued_company; /* of one company */
     struct config_executor *executors;
     size_t executor_count;
     struct config_client *clients;

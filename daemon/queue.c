@@ -1,9 +1,11 @@
 /*
  * queue.c - how many runs are dispatched at once, and who waits for how long.
  *
- * A run that has its turn holds a place until it has ended. Those that wait stand in a line, first
- * come first served, each with a timer of its own. Both numbers are bounded by the configuration;
- * over them is an answer (refused, overloaded), which is recorded like any other end.
+ * A run that has its turn holds a place until it has ended. Those that wait stand in a line for each
+ * company, first come first served, each with a timer of its own; the companies take turns, so that one
+ * that sends a thousand runs makes another wait for those that are running, and not for the thousand.
+ * All numbers are bounded by the configuration, in all and for a company; over them is an answer
+ * (refused, overloaded), which is recorded like any other end.
  */
 #include "daemon/queue.h"
 
@@ -13,12 +15,21 @@
 #include "daemon/log.h"
 
 #include <event2/event.h>
+#include <string.h>
+
+/* A company that has runs here; it goes with the last of them. */
+struct queue_company {
+    TAILQ_ENTRY(queue_company) link;
+    char *name;
+    struct run_list waiting;
+    int64_t waiting_count, running;
+};
+TAILQ_HEAD(queue_companies, queue_company);
 
 struct queue {
     struct line *line;
-    struct run_list waiting;
-    int64_t waiting_count;
-    int64_t running;
+    struct queue_companies companies; /* whose turn comes next first */
+    int64_t waiting_count, running;
     run_done_fn *done;
 };
 
@@ -27,21 +38,76 @@ struct queue *queue_new(struct line *line)
     struct queue *queue = calloc(1, sizeof *queue);
     if (queue) {
         queue->line = line;
-        TAILQ_INIT(&queue->waiting);
+        TAILQ_INIT(&queue->companies);
     }
     return queue;
 }
 
+static void drop_company(struct queue *queue, struct queue_company *company)
+{
+    TAILQ_REMOVE(&queue->companies, company, link);
+    free(company->name);
+    free(company);
+}
+
 void queue_free(struct queue *queue)
 {
+    struct queue_company *company;
+    while (queue && (company = TAILQ_FIRST(&queue->companies)))
+        drop_company(queue, company);
     free(queue);
 }
 
+/* ---- companies -------------------------------------------------------------------------------- */
+
+static struct queue_company *find_company(const struct queue *queue, const char *name)
+{
+    struct queue_company *company;
+    TAILQ_FOREACH(company, &queue->companies, link)
+        if (strcmp(company->name, name) == 0)
+            return company;
+    return NULL;
+}
+
+/* That of the run, made when it is the first; NULL: out of memory. */
+static struct queue_company *join_company(struct queue *queue, const struct run *run)
+{
+    struct queue_company *company = find_company(queue, run->request->company);
+    if (company || !(company = calloc(1, sizeof *company)))
+        return company;
+    company->name = strdup(run->request->company);
+    if (!company->name) {
+        free(company);
+        return NULL;
+    }
+    TAILQ_INIT(&company->waiting);
+    TAILQ_INSERT_TAIL(&queue->companies, company, link);
+    return company;
+}
+
+static void leave_company(struct queue *queue, struct queue_company *company)
+{
+    if (company->waiting_count == 0 && company->running == 0)
+        drop_company(queue, company);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
 static void stop_waiting(struct queue *queue, struct run *run)
 {
-    TAILQ_REMOVE(&queue->waiting, run, in_queue);
+    struct queue_company *company = run->queue_company;
+    TAILQ_REMOVE(&company->waiting, run, in_queue);
+    company->waiting_count--;
     queue->waiting_count--;
     (void)evtimer_del(run->queue_timer);
+}
+
+/* It waits no more, and has no place either. */
+static void leave(struct queue *queue, struct run *run)
+{
+    stop_waiting(queue, run);
+    leave_company(queue, run->queue_company);
+    queue->done(run);
 }
 
 /* Code may only start while its record has somewhere to go. */
@@ -52,17 +118,26 @@ static bool ledger_allows(const struct queue *queue)
 
 static bool has_place_for(const struct queue *queue, const struct run *run)
 {
-    return queue->running < queue->line->config->max_running && executor_has_place(run->executor);
+    const struct config *config = queue->line->config;
+    return queue->running < config->max_running &&
+           run->queue_company->running < config->max_running_company &&
+           executor_has_place(run->executor);
 }
 
+/* The company's turn is over. */
 static void take_place(struct queue *queue, struct run *run)
 {
+    struct queue_company *company = run->queue_company;
     if (!ledger_allows(queue)) {
         run_end(run, REASON_OVERLOADED);
+        leave_company(queue, company);
     } else {
         run->has_place = true;
         queue->running++;
+        company->running++;
         executor_take_place(run->executor);
+        TAILQ_REMOVE(&queue->companies, company, link);
+        TAILQ_INSERT_TAIL(&queue->companies, company, link);
     }
     queue->done(run);
 }
@@ -73,9 +148,8 @@ static void waited_too_long(evutil_socket_t fd, short what, void *context)
     struct queue *queue = run->line->queue;
     (void)fd;
     (void)what;
-    stop_waiting(queue, run);
     run_end(run, REASON_OVERLOADED);
-    queue->done(run);
+    leave(queue, run);
 }
 
 /* 0, 1 when there is no room, -ENOMEM. */
@@ -84,23 +158,28 @@ static int start_waiting(struct queue *queue, struct run *run)
     const struct config *config = queue->line->config;
     struct timeval in = {.tv_sec = config->queue_deadline_ms / 1000,
                          .tv_usec = config->queue_deadline_ms % 1000 * 1000};
-    if (queue->waiting_count >= config->max_queued)
+    if (queue->waiting_count >= config->max_queued ||
+        run->queue_company->waiting_count >= config->max_queued_company)
         return 1;
     run->queue_timer = evtimer_new(queue->line->base, waited_too_long, run);
     if (!run->queue_timer || evtimer_add(run->queue_timer, &in) != 0)
         return -ENOMEM;
-    TAILQ_INSERT_TAIL(&queue->waiting, run, in_queue);
+    TAILQ_INSERT_TAIL(&run->queue_company->waiting, run, in_queue);
+    run->queue_company->waiting_count++;
     queue->waiting_count++;
     return 0;
 }
 
-/* The first that waits and has a place now: a busy executor holds up only its own runs. */
+/* Of the company whose turn it is the first that has a place now: a busy executor holds up only its own
+ * runs, and a company that has all its places only itself. */
 static struct run *next_run(const struct queue *queue)
 {
+    struct queue_company *company;
     struct run *run;
-    TAILQ_FOREACH(run, &queue->waiting, in_queue)
-        if (has_place_for(queue, run))
-            return run;
+    TAILQ_FOREACH(company, &queue->companies, link)
+        TAILQ_FOREACH(run, &company->waiting, in_queue)
+            if (has_place_for(queue, run))
+                return run;
     return NULL;
 }
 
@@ -108,19 +187,20 @@ void queue_stage(struct run *run, run_done_fn *done)
 {
     struct queue *queue = run->line->queue;
     queue->done = done;
-    if (has_place_for(queue, run) && !next_run(queue)) {
+    run->queue_company = join_company(queue, run);
+    if (run->queue_company && has_place_for(queue, run) && !next_run(queue)) {
         take_place(queue, run);
-    } else if (start_waiting(queue, run) != 0) {
+    } else if (!run->queue_company || start_waiting(queue, run) != 0) {
         run_end(run, REASON_OVERLOADED);
+        if (run->queue_company)
+            leave_company(queue, run->queue_company);
         done(run);
     }
 }
 
 void queue_poke(struct run *run)
 {
-    struct queue *queue = run->line->queue;
-    stop_waiting(queue, run);
-    queue->done(run);
+    leave(run->line->queue, run);
 }
 
 void queue_release(struct run *run)
@@ -128,6 +208,8 @@ void queue_release(struct run *run)
     struct queue *queue = run->line->queue;
     run->has_place = false;
     queue->running--;
+    run->queue_company->running--;
+    leave_company(queue, run->queue_company);
     executor_give_place(run->executor);
     struct run *next;
     while ((next = next_run(queue))) {

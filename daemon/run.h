@@ -33,6 +33,7 @@ struct journal;
 struct latency;
 struct ledger;
 struct queue;
+struct queue_company;
 struct registry;
 struct resolver;
 struct run;
@@ -101,6 +102,7 @@ struct run {
 
     /* queue */
     bool has_place;
+    struct queue_company *queue_company; /* while it waits or has a place; the queue's */
     struct event *queue_timer;
     TAILQ_ENTRY(run) in_queue;
 

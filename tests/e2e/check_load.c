@@ -17,6 +17,72 @@
 #define MAY_GROW_KB 512 /* from then to the end; one leaked run is more than 1 KiB */
 #define ANSWER_MS   60000
 
+/* ---- companies ---------------------------------------------------------------------------------- */
+
+static json_t *of_company(const char *company)
+{
+    json_t *params = fake_params("well", "sleep 20", NULL);
+    ck_assert_int_eq(json_object_set_new(params, "company", json_string(company)), 0);
+    return params;
+}
+
+/* One company floods; the run of another waits for those that have places, and not for the flood. */
+START_TEST(a_flood_holds_up_its_own_company)
+{
+    enum { FLOOD = 200, SLOTS = 2 };
+    static const char *const modes[] = {"well", NULL};
+    struct daemon *daemon = fake_daemon(modes, SLOTS, NULL);
+    struct client *client = daemon_connect(daemon);
+    int before = 0, flood = 0;
+    for (json_int_t id = 1; id <= FLOOD; id++)
+        client_request(client, id, "run", of_company("acme"));
+    client_request(client, FLOOD + 1, "run", of_company("globex"));
+    for (int i = 0; i <= FLOOD; i++) {
+        AR_AUTO_JSON json_t *answer = client_next(client);
+        client_expect(json_object_get(answer, "result"), "succeeded", "exit_zero");
+        bool is_other = json_integer_value(json_object_get(answer, "id")) > FLOOD;
+        flood += !is_other;
+        if (is_other)
+            before = flood;
+    }
+    /* Some have ended before the other one was there at all: the line is read while they run. */
+    ck_assert_int_le(before, FLOOD / 4);
+    rows_expect(daemon_ledger(daemon), FLOOD + 1);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* What is over the bounds of a company is refused, and takes nobody else's place. */
+START_TEST(a_company_has_bounds_of_its_own)
+{
+    enum { SENT = 40 };
+    static const char *const modes[] = {"well", NULL};
+    struct daemon *daemon =
+        fake_daemon(modes, 4, "[limits]\nmax_running_company = 2\nmax_queued_company = 8\n");
+    struct client *client = daemon_connect(daemon);
+    size_t refused = 0;
+    for (json_int_t id = 1; id <= SENT; id++)
+        client_request(client, id, "run", fake_params("well", "sleep 300", NULL));
+    client_request(client, SENT + 1, "run", of_company("globex"));
+    AR_AUTO_JSON json_t *other = client_result(client, SENT + 1);
+    client_expect(other, "succeeded", "exit_zero");
+    for (json_int_t id = 1; id <= SENT; id++) {
+        AR_AUTO_JSON json_t *result = client_result(client, id);
+        bool is_refused =
+            strcmp(json_string_value(json_object_get(result, "status")), "refused") == 0;
+        client_expect(result, is_refused ? "refused" : "succeeded",
+                      is_refused ? "overloaded" : "exit_zero");
+        refused += is_refused;
+    }
+    ck_assert_uint_ge(refused, SENT - 2 - 8 - 10); /* some places come free while they are sent */
+    ck_assert_uint_le(refused, SENT - 2 - 8);
+    rows_expect(daemon_ledger(daemon), SENT + 1);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
 /* ---- what the daemon holds ---------------------------------------------------------------------- */
 
 static long resident_kb(const struct daemon *daemon)
@@ -249,6 +315,8 @@ int main(void)
     Suite *suite = suite_create("load");
     TCase *tcase = e2e_case(suite, "load");
     tcase_set_timeout(tcase, 180);
+    tcase_add_test(tcase, a_flood_holds_up_its_own_company);
+    tcase_add_test(tcase, a_company_has_bounds_of_its_own);
     tcase_add_test(tcase, a_thousand_runs_leave_nothing);
     tcase_add_test(tcase, sandboxes_leave_nothing);
     tcase_add_test(tcase, bad_ends_leave_nothing);

@@ -162,6 +162,8 @@ START_TEST(test_what_is_commented_out_is_the_default)
     SAME(max_output_bytes);
     SAME(max_running);
     SAME(max_queued);
+    SAME(max_running_company);
+    SAME(max_queued_company);
     SAME(queue_deadline_ms);
     SAME(network.allowlist);
     SAME(network.open);
