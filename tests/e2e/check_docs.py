@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What the documents show is what happens. Prints TAP.
 
-README.md with docs/ledger.md, and docs/tutorial.md: the `sh` blocks are run one after the other in one shell, in a folder that has the
-built programs as build/; a `text` block behind one is its output, where `...` stands for anything in a line.
+README.md with docs/ledger.md, docs/tutorial.md and docs/incident.md: the `sh` blocks are run one after the other in
+one shell, in a folder that has the built programs as build/; a `text` block behind one is its output, where `...`
+stands for anything in a line.
 docs/protocol.md: each `wire` block is a connection to a real daemon; lines with `>` are sent, lines with `<` must
 come, in any order, where "..." stands for any value and a member "..." for more members.
 man/: mandoc finds nothing to warn of. Everywhere: links and paths lead somewhere; the stage table is that of run.c.
@@ -269,6 +270,8 @@ def main():
     readme, tour = shell_steps("README.md"), shell_steps("docs/tutorial.md")
     check_shell(readme[:-1] + shell_steps("docs/ledger.md"), readme[-1], "try")
     check_shell(tour[:-1], tour[-1], "tour")
+    night = shell_steps("docs/incident.md")
+    check_shell(night[:-1], night[-1], "night")
     print(f"1..{number}")
     return 1 if failed else 0
 
