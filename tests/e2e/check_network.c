@@ -146,6 +146,42 @@ START_TEST(languages_find_the_proxy)
 }
 END_TEST
 
+/* Those that are installed; what they ask for arrives, whatever they make of the answer. */
+static const char installers[] =
+    "if [ -e /usr/bin/npm ]; then npm ping --registry=http://ok.t.test/ --fetch-retries=0; fi\n"
+    "if python3 -m pip --version; then\n"
+    "  python3 -m pip --retries 0 download --no-deps --disable-pip-version-check \\\n"
+    "    -i http://ok.t.test/simple --trusted-host ok.t.test demo\n"
+    "fi\n"
+    "[ -e /usr/bin/npm ] && echo npm\n"
+    "python3 -m pip --version >/dev/null && echo pip\n"
+    "true\n";
+
+START_TEST(installers_find_the_proxy)
+{
+    struct setting setting = begin(CONFIG);
+    AR_AUTO_JSON json_t *result =
+        run(&setting, "bash", installers,
+            "{'grant': {'network': {'mode': 'allowlist', 'hosts': ['ok.t.test:80']}, 'limits': {"
+            "'wall_ms': 60000, 'cpu_ms': 60000, 'memory_bytes': 1073741824, 'scratch_bytes': "
+            "268435456}}}");
+    client_expect(result, "succeeded", "exit_zero");
+    const char *text = e2e_stdout(result);
+    AR_AUTO_FREE char *requests = internet_notes(setting.internet, "requests");
+    if (strstr(text, "\nnpm\n") || strncmp(text, "npm\n", 4) == 0)
+        ck_assert_msg(strstr(requests, "GET ok.t.test /-/ping"), "%s\n%s", requests,
+                      e2e_text(result, "stderr"));
+    else
+        (void)fprintf(stderr, "SKIPPED: npm is not installed\n");
+    if (strstr(text, "pip\n"))
+        ck_assert_msg(strstr(requests, "GET ok.t.test /simple/demo/"), "%s\n%s", requests,
+                      e2e_text(result, "stderr"));
+    else
+        (void)fprintf(stderr, "SKIPPED: pip is not installed\n");
+    end(&setting);
+}
+END_TEST
+
 /* ---- what is not ------------------------------------------------------------------------------ */
 
 static const char other_ways[] =
@@ -281,6 +317,7 @@ int main(void)
     static const TTest **const tests[] = {
         &hosts_that_are_granted,
         &languages_find_the_proxy,
+        &installers_find_the_proxy,
         &hosts_that_are_not_granted,
         &names_that_lead_inside,
         &without_a_network,
