@@ -65,8 +65,8 @@ enum outcome {
 const char *outcome_word(enum outcome outcome);
 bool outcome_from_word(const char *word, enum outcome *out);
 
-/* Of the data port: calls that were answered by the service, calls that were refused or failed
- * here, and bytes from (in) and to (out) the service. -1: the run had none. */
+/* Of the data port: calls that were forwarded, calls of methods that are not granted, and bytes to (in)
+ * and from (out) the code. -1: the run had none. */
 struct usage_data_api {
     int64_t calls;
     int64_t denials;
