@@ -188,6 +188,8 @@ int config_value_ranges(const char *text, void *out)
     int rc = config_value_words(text, &words);
     if (rc != 0)
         return rc;
+    free(ranges->items);
+    ranges->count = 0;
     ranges->items = calloc(words.count + 1, sizeof *ranges->items);
     if (!ranges->items)
         return -ENOMEM;

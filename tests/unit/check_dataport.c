@@ -154,11 +154,11 @@ START_TEST(test_too_big)
     say(line);
     expect_error("null", -32011, "too_big");
     expect_ping();
-    AR_AUTO_FREE char *most = unit_repeat("", " ", 4096 - 55, "");
+    AR_AUTO_FREE char *most = unit_repeat("", " ", 4096 - 54, "");
     AR_AUTO_FREE char *text = NULL;
     ck_assert_int_gt(
         asprintf(&text, "{'jsonrpc':'2.0','id':'ping','method':'invoices.read'}%s", most), 0);
-    text[4096] = '\0';
+    ck_assert_uint_eq(strlen(text), 4096);
     say(text);
     ck_assert_ptr_nonnull(strstr(hear(), "\"id\":\"ping\",\"result\""));
     AR_AUTO_FREE char *over = unit_repeat("", " ", 4097, "");
