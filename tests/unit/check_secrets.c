@@ -275,6 +275,8 @@ static bool has_canary(const char *block, size_t length, const unsigned char *co
     return false;
 }
 
+#define SHADOW_BYTES (1ul << 30) /* what is bigger is the sanitizer's own account of memory */
+
 /* Looks through all writable memory of this process, which is read with a copy of its own. */
 static bool is_in_memory(const unsigned char *complement)
 {
@@ -287,7 +289,8 @@ static bool is_in_memory(const unsigned char *complement)
     while (fgets(line, sizeof line, maps)) {
         unsigned long from, to;
         char rights[5];
-        if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || rights[1] != 'w')
+        if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || rights[1] != 'w' ||
+            to - from > SHADOW_BYTES)
             continue;
         for (; from < to; from += sizeof block - CANARY_BYTES) {
             if (from + sizeof block > (unsigned long)block && from < (unsigned long)(block + 1))
