@@ -158,7 +158,7 @@ static int deny_missing_paths(struct run *run, enum demand demand, const struct 
                               const struct text_list *roots)
 {
     AR_CLEANUP(text_list_free) struct text_list missing = {0};
-    int rc = paths_check(paths, roots, &missing);
+    int rc = paths_check(paths, roots, demand == DEMAND_FILESYSTEM_WRITE, &missing);
     return rc > 0 && denials_add_list(&run->denials, demand, &missing) < 0 ? -ENOMEM : rc;
 }
 

@@ -43,9 +43,10 @@ static const char *root_of(const char *path, const struct text_list *roots)
     return NULL;
 }
 
-/* The path itself, which is a folder or a regular file: a descriptor with *status; 1 when there is no
- * such; -errno for want of memory or descriptors. */
-static int find(const char *path, const struct text_list *roots, int *fd, struct stat *status)
+/* The path itself, which is a folder or a regular file, and not root's if it is to be written: a
+ * descriptor with *status; 1 when there is no such; -errno for want of memory or descriptors. */
+static int find(const char *path, const struct text_list *roots, bool writable, int *fd,
+                struct stat *status)
 {
     const char *root = root_of(path, roots);
     AR_AUTO_CLOSE int at_root = root ? open_at(AT_FDCWD, root, NO_LINKS) : -ENOENT;
@@ -60,20 +61,21 @@ static int find(const char *path, const struct text_list *roots, int *fd, struct
         return found;
     if (found < 0 || fstat(found, status) < 0)
         return 1;
-    if (!S_ISDIR(status->st_mode) && !S_ISREG(status->st_mode))
+    if ((!S_ISDIR(status->st_mode) && !S_ISREG(status->st_mode)) ||
+        (writable && status->st_uid == 0))
         return 1;
     *fd = base_take_fd(&found);
     return 0;
 }
 
-int paths_check(const struct text_list *paths, const struct text_list *roots,
+int paths_check(const struct text_list *paths, const struct text_list *roots, bool writable,
                 struct text_list *missing)
 {
     const size_t before = missing->count;
     for (size_t i = 0; i < paths->count; i++) {
         struct stat status;
         AR_AUTO_CLOSE int fd = -1;
-        int rc = find(paths->items[i], roots, &fd, &status);
+        int rc = find(paths->items[i], roots, writable, &fd, &status);
         if (rc > 0)
             rc = text_list_add(missing, paths->items[i]);
         if (rc < 0)
@@ -109,8 +111,8 @@ struct owner {
 
 static struct owner owner_for(const struct stat *status, bool writable, int64_t user)
 {
-    return (struct owner){.uid = writable && status->st_uid != 0 ? status->st_uid : user,
-                          .gid = writable && status->st_gid != 0 ? status->st_gid : user};
+    return (struct owner){.uid = writable ? status->st_uid : user,
+                          .gid = writable ? status->st_gid : user};
 }
 
 static int open_namespace(pid_t pid, const struct owner *owner, int64_t user)
@@ -172,7 +174,7 @@ static int open_one(const char *path, const struct text_list *roots, bool writab
 {
     struct stat status;
     AR_AUTO_CLOSE int fd = -1;
-    int rc = find(path, roots, &fd, &status);
+    int rc = find(path, roots, writable, &fd, &status);
     if (rc != 0)
         return rc;
     const struct owner owner = owner_for(&status, writable, user);

@@ -7,7 +7,7 @@
  * or execution. In it only the run's own user is anybody: what belongs to others can be read as far as
  * everybody may, and neither written to, nor connected to, be it a file, a pipe or a socket (the kernel
  * refuses to write to what belongs to an id that the mount does not know). To a folder that is granted
- * for writing the run is its owner, unless that is root: what code leaves there must not be root's.
+ * for writing the run is its owner, who must not be root: what code leaves there must not be root's.
  *
  * File systems that cannot map ids in a mount (mount_setattr(2)) cannot be given. All of this waits for
  * the file system: roots belong on local ones.
@@ -21,8 +21,9 @@
 bool paths_work(const struct config *config);
 
 /* Can these paths be opened? Those that cannot (not there, a link on the way, neither folder nor
- * regular file) are added to *missing. 0, 1 when there are such, -errno. */
-int paths_check(const struct text_list *paths, const struct text_list *roots,
+ * regular file, or root's where they are to be written) are added to *missing. 0, 1 when there are
+ * such, -errno. */
+int paths_check(const struct text_list *paths, const struct text_list *roots, bool writable,
                 struct text_list *missing) AR_MUST_CHECK;
 
 /* Mounts for the paths, in their order, into fds (as many), owned by the caller. user: of the run's

@@ -192,6 +192,34 @@ START_TEST(what_is_not_there_is_denied)
 }
 END_TEST
 
+/* Its owner is who the code is there; the group may be any, and a folder of root's is nobody's. */
+START_TEST(written_by_its_owner_or_not_at_all)
+{
+    struct host host = begin();
+    struct stat status;
+    AR_AUTO_FREE char *group = below(host.write, "group");
+    AR_AUTO_FREE char *roots = below(host.write, "roots");
+    AR_AUTO_FREE char *made = below(group, "made");
+    ck_assert_int_eq(mkdir(group, 0700), 0);
+    ck_assert_int_eq(chown(group, OWNER, 0), 0);
+    ck_assert_int_eq(mkdir(roots, 0777), 0);
+    ck_assert_int_eq(chmod(roots, 01777), 0);
+    json_t *write = params("bash", "echo x >\"$1/made\"", NULL, group);
+    ck_assert_int_eq(json_object_set_new(write, "args", json_pack("[s]", group)), 0);
+    AR_AUTO_JSON json_t *result = client_call(host.client, "run", write);
+    client_expect(result, "succeeded", "exit_zero");
+    ck_assert_int_eq(stat(made, &status), 0);
+    ck_assert_uint_eq(status.st_uid, OWNER);
+    AR_AUTO_JSON json_t *denied =
+        client_call(host.client, "run", params("bash", "true", NULL, roots));
+    AR_AUTO_JSON json_t *expected = json_pack("[{s:s, s:[s], s:n}]", "demand", "filesystem.write",
+                                              "requested", roots, "offered");
+    client_expect(denied, "capability_denied", "not_enforceable");
+    ck_assert(json_equal(json_object_get(denied, "denials"), expected));
+    end(&host);
+}
+END_TEST
+
 /* Somebody on the host swaps a granted folder for a link, over and over, while runs start. */
 static pid_t swap(const char *folder, const char *aside, const char *link)
 {
@@ -362,6 +390,7 @@ int main(void)
         &one_file_alone,
         &each_is_where_it_is_named,
         &what_is_not_there_is_denied,
+        &written_by_its_owner_or_not_at_all,
         &a_swapped_link_gains_nothing,
         &data_only,
         &nothing_is_tidied_up_there,
