@@ -192,8 +192,10 @@ int paths_open(const struct text_list *paths, const struct text_list *roots, boo
         int rc = open_one(paths->items[i], roots, writable, user, &fds[i]);
         if (rc == 0)
             continue;
-        while (i-- > 0)
+        while (i-- > 0) {
             base_close(&fds[i]);
+            fds[i] = -1;
+        }
         return rc;
     }
     return 0;

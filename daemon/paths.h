@@ -28,7 +28,7 @@ int paths_check(const struct text_list *paths, const struct text_list *roots, bo
 
 /* Mounts for the paths, in their order, into fds (as many), owned by the caller. user: of the run's
  * processes on the host, uid and gid. 0, 1 when one cannot be opened (any more),
- * -errno; then all are closed. */
+ * -errno; then all are closed, and -1. */
 int paths_open(const struct text_list *paths, const struct text_list *roots, bool writable,
                int64_t user, int *fds) AR_MUST_CHECK;
 
