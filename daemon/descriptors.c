@@ -18,7 +18,7 @@ void descriptors_init(struct descriptors *descriptors)
     descriptors->output[0] = descriptors->output[1] = descriptors->outputs = -1;
 }
 
-void descriptors_close(int *fd)
+static void close_one(int *fd)
 {
     base_close(fd);
     *fd = -1;
@@ -27,15 +27,15 @@ void descriptors_close(int *fd)
 void descriptors_close_provider(struct descriptors *descriptors)
 {
     for (size_t i = 0; i < SPEC_MAX_DESCRIPTORS; i++)
-        descriptors_close(&descriptors->provider[i]);
+        close_one(&descriptors->provider[i]);
 }
 
 void descriptors_free(struct descriptors *descriptors)
 {
     descriptors_close_provider(descriptors);
-    descriptors_close(&descriptors->output[0]);
-    descriptors_close(&descriptors->output[1]);
-    descriptors_close(&descriptors->outputs);
+    close_one(&descriptors->output[0]);
+    close_one(&descriptors->output[1]);
+    close_one(&descriptors->outputs);
 }
 
 static int write_all(int fd, const char *data, size_t length)

@@ -19,7 +19,6 @@ int descriptors_open(struct descriptors *descriptors, const char *run_id,
                      const struct request *request, struct spec_run *order) AR_MUST_CHECK;
 /* Closes the provider's ends, which it has now. */
 void descriptors_close_provider(struct descriptors *descriptors);
-void descriptors_close(int *fd);
 void descriptors_free(struct descriptors *descriptors);
 
 /* Reads what the provider wrote to the outputs file. 0 with *files owned, 1 when it is not what was
