@@ -64,7 +64,7 @@ static int check_paths(struct run *run)
 {
     static const struct config_company none;
     const struct grant *grant = &run->request->grant;
-    const struct config_company *company = config_company(run->line->config, run->request->company);
+    const struct config_company *company = config_company(run->config, run->request->company);
     if (!company)
         company = &none;
     if (paths_are_below(&grant->read, &company->read) &&
@@ -85,7 +85,7 @@ static bool is_eligible(const struct run *run, const struct config_executor *exe
 /* There are executors for this run, and all of them are switched off. */
 static bool executors_are_off(const struct run *run)
 {
-    const struct config *config = run->line->config;
+    const struct config *config = run->config;
     size_t off = 0;
     for (size_t i = 0; i < config->executor_count; i++) {
         if (!is_eligible(run, &config->executors[i]))
@@ -99,7 +99,7 @@ static bool executors_are_off(const struct run *run)
 
 static int check_switches(struct run *run)
 {
-    const struct config *config = run->line->config;
+    const struct config *config = run->config;
     const struct config_company *company = config_company(config, run->request->company);
     if (!config->enabled)
         run_end(run, REASON_GLOBALLY);
@@ -134,7 +134,7 @@ static int try_executor(struct run *run, struct executor *executor)
     }
     denials_free(&run->denials);
     run->denials = denials;
-    run->executor = executor;
+    run_choose(run, executor);
     memcpy(run->envelope_sha256, envelope->sha256, DIGEST_HEX_BYTES);
     return denials.count ? 1 : 0;
 }
@@ -166,7 +166,7 @@ static int deny_missing_paths(struct run *run, enum demand demand, const struct 
 static int check_paths_exist(struct run *run)
 {
     const struct grant *grant = &run->request->grant;
-    const struct config_company *company = config_company(run->line->config, run->request->company);
+    const struct config_company *company = config_company(run->config, run->request->company);
     if (!company)
         return 0;
     int read = deny_missing_paths(run, DEMAND_FILESYSTEM_READ, &grant->read, &company->read);
@@ -185,7 +185,7 @@ static int check_secrets(struct run *run)
     AR_CLEANUP(text_list_free) struct text_list missing = {0};
     if (request->grant.secrets.count == 0)
         return 0;
-    int rc = secrets_load(&run->line->config->secrets, request->company, &request->grant.secrets,
+    int rc = secrets_load(&run->config->secrets, request->company, &request->grant.secrets,
                           &run->secrets, &missing);
     if (rc <= 0)
         return rc;
@@ -200,7 +200,7 @@ static int check_secrets(struct run *run)
 static void fill_grant(struct run *run)
 {
     if (run->executor)
-        grant_fill(&run->request->grant, &run->line->config->limits,
+        grant_fill(&run->request->grant, &run->config->limits,
                    &executor_envelope(run->executor)->limits);
 }
 

@@ -86,7 +86,7 @@ static void ask_holder(evutil_socket_t fd, short what, void *context)
 static void wait_for_holder(struct claim *claim, const char *holder)
 {
     struct run *run = claim->run;
-    const struct config *config = run->line->config;
+    const struct config *config = run->config;
     int64_t ms = run->request->grant.limits.value[LIMIT_WALL_MS] + config->queue_deadline_ms +
                  config->ledger_deadline_ms + CLAIM_GRACE_MS;
     run->claim_give_up_us = clock_monotonic_us() + ms * 1000;

@@ -317,30 +317,6 @@ static int load_entries(const struct loading *loading, const struct config_entri
     return rc ? rc : check_whole(loading);
 }
 
-int config_load(const char *path, struct config **out, char message[CONFIG_MESSAGE_BYTES])
-{
-    struct config_entries entries;
-    int line;
-    const char *what;
-    struct loading loading = {.path = path, .message = message};
-    int rc = config_entries_read(path, &entries, &line, &what);
-    if (rc < 0)
-        return rc;
-    if (rc > 0 && line == 0)
-        return fail(&loading, 0, "%s: %s", what, strerror(errno));
-    if (rc > 0)
-        return fail(&loading, line, "%s", what);
-    loading.config = calloc(1, sizeof *loading.config);
-    rc = loading.config ? load_entries(&loading, &entries) : -ENOMEM;
-    config_entries_free(&entries);
-    if (rc != 0) {
-        config_free(loading.config);
-        return rc;
-    }
-    *out = loading.config;
-    return 0;
-}
-
 static void free_clients(struct config *config)
 {
     for (size_t i = 0; i < config->client_count; i++) {
@@ -365,7 +341,7 @@ static void free_executors(struct config *config)
     free(config->executors);
 }
 
-void config_free(struct config *config)
+static void free_config(struct config *config)
 {
     if (!config)
         return;
@@ -389,6 +365,48 @@ void config_free(struct config *config)
     free(config->checkpoint_key);
     free(config->journal_directory);
     free(config);
+}
+
+int config_load(const char *path, const struct config **out, char message[CONFIG_MESSAGE_BYTES])
+{
+    struct config_entries entries;
+    int line;
+    const char *what;
+    struct loading loading = {.path = path, .message = message};
+    int rc = config_entries_read(path, &entries, &line, &what);
+    if (rc < 0)
+        return rc;
+    if (rc > 0 && line == 0)
+        return fail(&loading, 0, "%s: %s", what, strerror(errno));
+    if (rc > 0)
+        return fail(&loading, line, "%s", what);
+    loading.config = calloc(1, sizeof *loading.config);
+    rc = loading.config ? load_entries(&loading, &entries) : -ENOMEM;
+    config_entries_free(&entries);
+    if (rc != 0) {
+        free_config(loading.config);
+        return rc;
+    }
+    *out = config_hold(loading.config);
+    return 0;
+}
+
+/* Only whoever holds a configuration touches this, and the rest of it never changes. */
+static int64_t *holders_of(const struct config *config)
+{
+    return (int64_t *)(uintptr_t)&config->holders;
+}
+
+const struct config *config_hold(const struct config *config)
+{
+    ++*holders_of(config);
+    return config;
+}
+
+void config_release(const struct config *config)
+{
+    if (config && --*holders_of(config) == 0)
+        free_config((struct config *)(uintptr_t)config);
 }
 
 bool config_names_allow(const struct config_names *names, const char *name)

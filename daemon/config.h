@@ -89,6 +89,7 @@ struct config_secrets {
 };
 
 struct config {
+    int64_t holders;
     char sha256[DIGEST_HEX_BYTES]; /* of the file */
     bool enabled;                  /* the global switch */
     int log_level;                 /* enum log_level (daemon/log.h) */
@@ -123,11 +124,15 @@ struct config {
     size_t language_count;
 };
 
-/* Reads and checks a file. 0 with *out owned (config_free), 1 when the file is wrong or cannot be
- * read (message, for the operator: file, line, key and what to do), -ENOMEM. */
-int config_load(const char *path, struct config **out,
+/* Reads and checks a file. 0 with *out held once by the caller (config_release), 1 when the file is
+ * wrong or cannot be read (message, for the operator: file, line, key and what to do), -ENOMEM. */
+int config_load(const char *path, const struct config **out,
                 char message[CONFIG_MESSAGE_BYTES]) AR_MUST_CHECK;
-void config_free(struct config *config);
+/* A configuration lives as long as anybody needs it: a run keeps the one that it was received under,
+ * whatever is in force when it ends. Returns config; for one thread. */
+const struct config *config_hold(const struct config *config);
+/* Freed with the last that lets go. NULL is nothing. */
+void config_release(const struct config *config);
 
 bool config_names_allow(const struct config_names *names, const char *name);
 /* The company's own section, or NULL: a company without one is enabled and has no host paths. */

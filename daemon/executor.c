@@ -7,7 +7,6 @@
  */
 #include "daemon/executor.h"
 
-#include "daemon/chronicle.h"
 #include "daemon/config.h"
 #include "daemon/deadline.h"
 #include "daemon/log.h"
@@ -33,7 +32,8 @@ struct slot {
 
 struct executor {
     struct line *line;
-    const struct config_executor *config;
+    const struct config *whole;           /* held */
+    const struct config_executor *config; /* its section of it */
     struct cgroup_root *cgroups;
     struct probe *probe;
     struct envelope envelope;
@@ -46,6 +46,9 @@ struct executor {
     struct deadline tend; /* empties and refills slots outside of callbacks */
     int64_t failures;     /* starts that failed one after the other */
     bool wanted[REACHES]; /* runs of this reach have come */
+    int64_t holders;      /* runs that were compared with it */
+    void (*over)(void *context, struct executor *executor); /* retired: when nothing is left */
+    void *over_context;
 };
 
 static void tend_later(struct executor *executor)
@@ -184,16 +187,40 @@ static void make_spare(struct executor *executor, unsigned reach)
     }
 }
 
-/* Frees what has gone and keeps providers ready ahead of demand. */
-static void tend(void *context)
+/* Frees what has gone. */
+static void tend_slots(struct executor *executor)
 {
-    struct executor *executor = context;
     for (int64_t i = 0; i < executor->slot_count; i++) {
         struct slot *slot = &executor->slots[i];
         if (slot->provider && provider_state(slot->provider) == PROVIDER_GONE)
             provider_free(AR_TAKE(slot->provider));
         if (!slot->provider && slot->refill)
             refill(slot);
+    }
+}
+
+/* Nobody will ask for it again: what is not needed goes, and the rest when it has done its run. */
+static void fade(struct executor *executor)
+{
+    bool empty = executor->holders == 0;
+    for (int64_t i = 0; i < executor->slot_count; i++) {
+        struct slot *slot = &executor->slots[i];
+        if (is_usable(slot))
+            provider_stop(slot->provider);
+        empty = empty && is_empty(slot);
+    }
+    if (empty)
+        executor->over(executor->over_context, executor);
+}
+
+/* Keeps providers ready ahead of demand. */
+static void tend(void *context)
+{
+    struct executor *executor = context;
+    tend_slots(executor);
+    if (executor->over) {
+        fade(executor);
+        return;
     }
     for (unsigned reach = 0; !executor->line->draining && reach < REACHES; reach++)
         if (reach == 0 || executor->wanted[reach])
@@ -327,7 +354,7 @@ static int make_effective(struct executor *executor)
 {
     struct limits *limits = &executor->envelope.limits;
     const struct limits *host = cgroup_root_offers(executor->cgroups);
-    const struct config *config = executor->line->config;
+    const struct config *config = executor->whole;
     free(executor->envelope.name);
     executor->envelope.name = strdup(executor->config->name);
     if (!executor->envelope.name)
@@ -355,7 +382,6 @@ static void probe_answered(void *context, struct envelope *envelope, const char 
     if (executor->proved) {
         log_info("executor %s: %zu languages, envelope %.12s", executor->config->name,
                  executor->envelope.language_count, executor->envelope.sha256);
-        chronicle_executor(executor->line, &executor->envelope);
         tend_later(executor);
     } else {
         log_error("executor %s proves nothing and gets no runs: %s; run \"%s ... capabilities\" to "
@@ -375,14 +401,18 @@ void executor_probe(struct executor *executor, void (*answered)(void *context), 
         probe_answered(executor, NULL, "it cannot be started");
 }
 
-struct executor *executor_new(struct line *line, const struct config_executor *config,
-                              struct cgroup_root *cgroups, int first_slot)
+struct executor *executor_new(struct line *line, const struct config *whole,
+                              const struct config_executor *config, struct cgroup_root *cgroups,
+                              int first_slot)
 {
     struct executor *executor = calloc(1, sizeof *executor);
     if (!executor)
         return NULL;
-    *executor = (struct executor){
-        .line = line, .config = config, .cgroups = cgroups, .slot_count = config->slots};
+    *executor = (struct executor){.line = line,
+                                  .whole = config_hold(whole),
+                                  .config = config,
+                                  .cgroups = cgroups,
+                                  .slot_count = config->slots};
     executor->slots = calloc((size_t)config->slots, sizeof *executor->slots);
     if (!executor->slots || deadline_init(&executor->tend, line->base, tend, executor) < 0) {
         executor_free(executor);
@@ -391,6 +421,26 @@ struct executor *executor_new(struct line *line, const struct config_executor *c
     for (int64_t i = 0; i < config->slots; i++)
         executor->slots[i] = (struct slot){.executor = executor, .number = first_slot + (int)i};
     return executor;
+}
+
+void executor_retire(struct executor *executor,
+                     void (*over)(void *context, struct executor *executor), void *context)
+{
+    executor->over = over;
+    executor->over_context = context;
+    tend_later(executor);
+}
+
+void executor_hold(struct executor *executor)
+{
+    if (executor)
+        executor->holders++;
+}
+
+void executor_unhold(struct executor *executor)
+{
+    if (executor && --executor->holders == 0 && executor->over)
+        tend_later(executor);
 }
 
 void executor_free(struct executor *executor)
@@ -403,12 +453,18 @@ void executor_free(struct executor *executor)
         provider_free(executor->slots[i].provider);
     free(executor->slots);
     envelope_free(&executor->envelope);
+    config_release(executor->whole);
     free(executor);
 }
 
 const struct config_executor *executor_config(const struct executor *executor)
 {
     return executor->config;
+}
+
+int executor_first_slot(const struct executor *executor)
+{
+    return executor->slots[0].number;
 }
 
 const struct envelope *executor_envelope(const struct executor *executor)

@@ -11,6 +11,7 @@
 #include "daemon/provider.h"
 #include "protocol/envelope.h"
 
+struct config;
 struct config_executor;
 struct executor;
 struct line;
@@ -25,17 +26,29 @@ struct slot_events {
     void (*gone)(void *context, enum reason failure); /* the slot is lost to this run */
 };
 
-/* Its slots are numbered from first_slot: a number names a control group and a uid, so no two slots of
- * the daemon may have the same. NULL when out of memory. */
-struct executor *executor_new(struct line *line, const struct config_executor *config,
-                              struct cgroup_root *cgroups, int first_slot) AR_MUST_CHECK;
+/* The executor of a section of that configuration, which it holds. Its slots are numbered from first_slot:
+ * a number names a control group and a uid, so no two slots of the daemon may have the same. NULL when
+ * out of memory. */
+struct executor *executor_new(struct line *line, const struct config *whole,
+                              const struct config_executor *config, struct cgroup_root *cgroups,
+                              int first_slot) AR_MUST_CHECK;
 /* Asks the program for its capabilities (10 s at most); answered(context) when it is known whether
  * there is an envelope. */
 void executor_probe(struct executor *executor, void (*answered)(void *context), void *context);
+/* Another one has taken its place: its idle providers go at once, the others after their runs, and when
+ * nobody holds it any more and nothing of it is left, over(context, executor) is called, from the loop;
+ * then it can be freed. */
+void executor_retire(struct executor *executor,
+                     void (*over)(void *context, struct executor *executor), void *context);
 /* Kills its providers, waits for them, frees. No run may have a slot. */
 void executor_free(struct executor *executor);
 
+/* A run that was compared with it needs it to its end. NULL is nothing. */
+void executor_hold(struct executor *executor);
+void executor_unhold(struct executor *executor);
+
 const struct config_executor *executor_config(const struct executor *executor);
+int executor_first_slot(const struct executor *executor);
 /* The effective envelope, or NULL when the program could not prove any. */
 const struct envelope *executor_envelope(const struct executor *executor);
 

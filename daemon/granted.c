@@ -28,7 +28,7 @@ static int open_data_port(struct granted *granted, struct spec_run *order, int *
     const struct run *run = granted->run;
     const struct request *request = run->request;
     const struct dataport_start start = {.base = run->line->base,
-                                         .config = &run->line->config->data_port,
+                                         .config = &run->config->data_port,
                                          .methods = &request->grant.data_api,
                                          .company = request->company,
                                          .actor = request->actor,
@@ -52,7 +52,7 @@ static int open_paths(const struct run *run, int64_t owner, struct spec_run *ord
                       int *descriptors)
 {
     const struct grant *grant = &run->request->grant;
-    const struct config_company *company = config_company(run->line->config, run->request->company);
+    const struct config_company *company = config_company(run->config, run->request->company);
     int *fds = &descriptors[spec_run_paths_place(order)];
     if (!company) /* then the grant has none */
         return 0;
@@ -71,7 +71,7 @@ static int open_network(struct granted *granted)
     const struct run *run = granted->run;
     const struct egress_start start = {.base = run->line->base,
                                        .resolver = run->line->resolver,
-                                       .config = &run->line->config->network,
+                                       .config = &run->config->network,
                                        .grant = &run->request->grant};
     return start.grant->network == NETWORK_NONE ? 0 : egress_new(&start, &granted->egress);
 }

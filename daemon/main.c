@@ -45,7 +45,7 @@ static int do_task(const struct options *options, const struct config *config)
 int main(int argc, char **argv)
 {
     struct options options;
-    struct config *config;
+    const struct config *config;
     char message[CONFIG_MESSAGE_BYTES];
     int rc = options_parse(argc, argv, &options);
     if (rc != 0)
@@ -56,6 +56,6 @@ int main(int argc, char **argv)
         return 1;
     }
     rc = do_task(&options, config);
-    config_free(config);
+    config_release(config);
     return rc;
 }

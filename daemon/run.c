@@ -13,7 +13,9 @@
 #include "daemon/admission.h"
 #include "daemon/claim.h"
 #include "daemon/clock.h"
+#include "daemon/config.h"
 #include "daemon/execution.h"
+#include "daemon/executor.h"
 #include "daemon/journal.h"
 #include "daemon/latency.h"
 #include "daemon/ledger.h"
@@ -64,6 +66,7 @@ static void run_free(struct run *run)
     denials_free(&run->denials);
     record_free(run->record);
     record_free(run->replay);
+    executor_unhold(run->executor);
     if (run->queue_timer)
         event_free(run->queue_timer);
     if (run->claim_timer)
@@ -71,19 +74,25 @@ static void run_free(struct run *run)
     for (int i = 0; i < 2; i++)
         if (run->output[i])
             evbuffer_free(run->output[i]);
+    config_release(run->config);
     free(run);
+}
+
+void run_line_bury(struct line *line)
+{
+    struct run *run;
+    while ((run = TAILQ_FIRST(&line->dead))) {
+        TAILQ_REMOVE(&line->dead, run, in_line);
+        run_free(run);
+    }
 }
 
 static void bury_dead(evutil_socket_t fd, short what, void *context)
 {
     struct line *line = context;
-    struct run *run;
     (void)fd;
     (void)what;
-    while ((run = TAILQ_FIRST(&line->dead))) {
-        TAILQ_REMOVE(&line->dead, run, in_line);
-        run_free(run);
-    }
+    run_line_bury(line);
     if (line->draining && TAILQ_EMPTY(&line->runs) && line->emptied)
         line->emptied(line->main);
 }
@@ -99,14 +108,10 @@ int run_line_init(struct line *line, struct event_base *base, const struct confi
 
 void run_line_free(struct line *line)
 {
-    struct run *run, *next;
     if (!line->bury)
         return;
     line->draining = false;
-    for (run = TAILQ_FIRST(&line->dead); run; run = next) {
-        next = TAILQ_NEXT(run, in_line);
-        run_free(run);
-    }
+    run_line_bury(line);
     event_free(line->bury);
     line->bury = NULL;
     latency_free(AR_TAKE(line->latency));
@@ -130,6 +135,7 @@ struct run *run_new(struct line *line, const struct peer_client *client, struct 
         return NULL;
     }
     run->line = line;
+    run->config = config_hold(line->config);
     run->client = *client;
     run->request = request;
     run->usage = USAGE_UNKNOWN;
@@ -206,6 +212,13 @@ bool run_stop(struct run *run, enum run_stop cause)
     if (run->at_stage && stages[run->state].poke)
         stages[run->state].poke(run);
     return true;
+}
+
+void run_choose(struct run *run, struct executor *executor)
+{
+    executor_hold(executor);
+    executor_unhold(run->executor);
+    run->executor = executor;
 }
 
 void run_end(struct run *run, enum reason reason)

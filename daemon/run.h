@@ -80,6 +80,7 @@ typedef void run_done_fn(struct run *run);
 struct run {
     char id[UUID7_TEXT_BYTES];
     struct line *line;
+    const struct config *config; /* under which it was received; held */
     enum run_state state;
     bool at_stage; /* a stage has it and has not called done */
     TAILQ_ENTRY(run) in_line;
@@ -95,7 +96,7 @@ struct run {
     enum reason reason;
 
     /* admission */
-    struct executor *executor; /* NULL: none was chosen */
+    struct executor *executor; /* held; NULL: none was chosen (run_choose) */
     struct denials denials;
     char envelope_sha256[DIGEST_HEX_BYTES];
     struct secrets *secrets; /* owned; NULL: none are granted */
@@ -143,7 +144,7 @@ TAILQ_HEAD(run_list, run);
 /* The line and what stands along it. Made and ended by main.c. */
 struct line {
     struct event_base *base;
-    const struct config *config;
+    const struct config *config; /* in force now; held by the service */
     struct registry *registry;
     struct queue *queue;
     struct journal *journal;
@@ -165,6 +166,8 @@ struct line {
 /* 0 or -ENOMEM. The services are put in by main.c. */
 int run_line_init(struct line *line, struct event_base *base,
                   const struct config *config) AR_MUST_CHECK;
+/* Frees the runs that have been answered: before what they needed is taken down. */
+void run_line_bury(struct line *line);
 void run_line_free(struct line *line);
 
 /* An id for a run, or for an event: greater than all before it. 0, -EIO: no random bytes. */
@@ -183,6 +186,8 @@ bool run_stop(struct run *run, enum run_stop cause);
 /* How a run ends that was stopped for this cause. */
 enum reason run_stop_reason(enum run_stop cause);
 
+/* For admission: the executor that the run is compared with, in place of the one before. */
+void run_choose(struct run *run, struct executor *executor);
 /* For stages before RUN_ENDED: the run's end is decided. */
 void run_end(struct run *run, enum reason reason);
 bool run_has_ended(const struct run *run);

@@ -69,6 +69,7 @@ static void finish_start(struct service *service)
 static void executors_answered(void *context)
 {
     struct service *service = context;
+    registry_take(service->line.registry);
     service->executors_answered = true;
     finish_start(service);
 }
@@ -232,8 +233,7 @@ static int start_executors(struct service *service)
     service->line.registry = registry_new(&service->line);
     if (!service->line.registry)
         return -ENOMEM;
-    registry_probe(service->line.registry, executors_answered, service);
-    return 0;
+    return registry_probe(service->line.registry, service->config, executors_answered, service);
 }
 
 static int become_subreaper(struct service *service)
@@ -289,6 +289,8 @@ void service_free(struct service *service)
         return;
     listener_free(service->listener);
     recovery_free(service->recovery);
+    if (service->line.bury)
+        run_line_bury(&service->line);
     registry_free(service->line.registry);
     resolver_free(service->line.resolver);
     signer_free(service->line.signer);

@@ -25,7 +25,7 @@ static void teardown(void)
     (void)unlink(path);
 }
 
-static int load(const char *text, struct config **config)
+static int load(const char *text, const struct config **config)
 {
     FILE *file = fopen(path, "we");
     ck_assert_ptr_nonnull(file);
@@ -34,9 +34,9 @@ static int load(const char *text, struct config **config)
     return config_load(path, config, message);
 }
 
-static struct config *load_good(const char *text)
+static const struct config *load_good(const char *text)
 {
-    struct config *config = NULL;
+    const struct config *config = NULL;
     int rc = load(text, &config);
     ck_assert_msg(rc == 0, "%s", message);
     return config;
@@ -44,7 +44,7 @@ static struct config *load_good(const char *text)
 
 START_TEST(test_defaults)
 {
-    struct config *config = load_good("");
+    const struct config *config = load_good("");
     ck_assert(config->enabled);
     ck_assert_str_eq(config->socket_path, "/run/auditrun/auditrun.sock");
     ck_assert_int_eq(config->socket_mode, 0660);
@@ -52,13 +52,13 @@ START_TEST(test_defaults)
     ck_assert_int_eq(config->limits.value[LIMIT_WALL_MS], 10000);
     ck_assert_int_eq(config->limits.value[LIMIT_MEMORY_BYTES], 256 << 20);
     ck_assert_uint_eq(config->client_count, 0); /* nobody may do anything */
-    config_free(config);
+    config_release(config);
 }
 END_TEST
 
 START_TEST(test_sections_with_names)
 {
-    struct config *config = load_good("[executor one]\n"
+    const struct config *config = load_good("[executor one]\n"
                                       "program = /bin/true\n"
                                       "args = --x 'a b' c\\ d\n"
                                       "slots = 3\n"
@@ -84,7 +84,7 @@ START_TEST(test_sections_with_names)
     ck_assert_ptr_null(config_company(config, "acme"));
     ck_assert(!config_language_enabled(config, "perl"));
     ck_assert(config_language_enabled(config, "python"));
-    config_free(config);
+    config_release(config);
 }
 END_TEST
 
@@ -121,7 +121,7 @@ static const struct {
 
 START_TEST(test_faults_name_their_place)
 {
-    struct config *config = NULL;
+    const struct config *config = NULL;
     ck_assert_int_eq(load(faults[_i].text, &config), 1);
     ck_assert_msg(strstr(message, faults[_i].says) != NULL, "%s", message);
     ck_assert_msg(strstr(message, path) == message, "%s", message);
@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(test_long_line_is_not_cut)
 {
-    struct config *config = NULL;
+    const struct config *config = NULL;
     char *text = unit_repeat("[executor a]\nprogram = /bin/true\nargs = ", "x", 300, "\n");
     ck_assert_int_eq(load(text, &config), 1);
     ck_assert_msg(strstr(message, ":3: line too long") != NULL, "%s", message);
@@ -140,7 +140,7 @@ END_TEST
 
 START_TEST(test_missing_file)
 {
-    struct config *config = NULL;
+    const struct config *config = NULL;
     ck_assert_int_eq(config_load("/nonexistent/auditrun.conf", &config, message), 1);
     ck_assert_str_eq(message,
                      "/nonexistent/auditrun.conf: cannot be read: No such file or directory");

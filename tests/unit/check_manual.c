@@ -116,10 +116,10 @@ static void put_line(FILE *out, const char *line, bool uncommented)
         (void)fputs(line, out);
 }
 
-static struct config *load_shipped(bool uncommented)
+static const struct config *load_shipped(bool uncommented)
 {
     char path[] = "/tmp/auditrun-conf.XXXXXX", line[LINE_BYTES], message[CONFIG_MESSAGE_BYTES];
-    struct config *config = NULL;
+    const struct config *config = NULL;
     FILE *shipped = open_source("etc/auditrun.conf");
     int fd = mkstemp(path);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
@@ -136,17 +136,17 @@ static struct config *load_shipped(bool uncommented)
 
 START_TEST(test_shipped_file_is_good)
 {
-    struct config *config = load_shipped(false);
+    const struct config *config = load_shipped(false);
     ck_assert_uint_eq(config->executor_count, 1);
     ck_assert_uint_eq(config->client_count, 1);
     ck_assert_uint_eq(config->company_count + config->language_count, 0);
-    config_free(config);
+    config_release(config);
 }
 END_TEST
 
 START_TEST(test_what_is_commented_out_is_the_default)
 {
-    struct config *plain = load_shipped(false), *full = load_shipped(true);
+    const struct config *plain = load_shipped(false), *full = load_shipped(true);
 #define SAME(member) ck_assert_int_eq((int64_t)plain->member, (int64_t)full->member)
     SAME(enabled);
     SAME(log_level);
@@ -188,8 +188,8 @@ START_TEST(test_what_is_commented_out_is_the_default)
 #undef SAME
     ck_assert_uint_eq(full->company_count, 1);
     ck_assert_uint_eq(full->language_count, 1);
-    config_free(plain);
-    config_free(full);
+    config_release(plain);
+    config_release(full);
 }
 END_TEST
 
