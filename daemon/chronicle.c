@@ -34,6 +34,12 @@ void chronicle_started(struct line *line, const struct checkpoint_key *key)
                           key ? public_key : NULL));
 }
 
+void chronicle_reloaded(struct line *line, bool taken)
+{
+    ledger_note(line->ledger, EVENT_RELOADED,
+                json_pack("{s:b, s:s}", "taken", taken, "config_sha256", line->config->sha256));
+}
+
 void chronicle_stopped(struct line *line)
 {
     ledger_note(line->ledger, EVENT_STOPPED, json_pack("{s:I}", "runs", (json_int_t)line->total));

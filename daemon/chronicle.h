@@ -12,6 +12,8 @@ struct checkpoint_key;
 /* {"version", "config_sha256", "host", "key_id", "public_key"}: which program, with which
  * configuration file, on which machine; the last two are null when checkpoints are not signed. */
 void chronicle_started(struct line *line, const struct checkpoint_key *key);
+/* {"taken", "config_sha256"}: whether the changed file took effect, and which is in force now. */
+void chronicle_reloaded(struct line *line, bool taken);
 /* {"runs"}: how many this daemon has taken. */
 void chronicle_stopped(struct line *line);
 /* {"name", "version", "envelope_sha256", "envelope"}: what runs are compared with from now on. */

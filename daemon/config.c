@@ -113,6 +113,15 @@ static const struct setting settings[] = {
     {"language", "enabled", config_value_bool, OF(language, enabled), "yes", FORM_BOOL},
 };
 
+/* What is read at the start only: a reload does not change it. */
+static const struct {
+    const char *section, *key;
+} fixed[] = {
+    {"socket", "path"},       {"socket", "mode"},           {"socket", "max_connections"},
+    {"ledger", "url"},        {"ledger", "checkpoint_key"}, {"ledger", "checkpoint_every"},
+    {"journal", "directory"}, {"journal", "max_size"},      {"network", "nameservers"},
+};
+
 /* The sections with a name: where their list lies, and how big an item is. Each item begins with
  * char *name. */
 static const struct list {
@@ -172,8 +181,22 @@ static bool is_section(const char *section)
     return false;
 }
 
+/* Remembers the text of a setting that a reload does not change. */
+static int note_fixed(struct config *config, const struct setting *setting, const char *text)
+{
+    for (size_t i = 0; i < AR_COUNT(fixed); i++) {
+        if (strcmp(fixed[i].section, setting->section) != 0 ||
+            strcmp(fixed[i].key, setting->key) != 0)
+            continue;
+        free(config->fixed[i]);
+        config->fixed[i] = strdup(text);
+        return config->fixed[i] ? 0 : -ENOMEM;
+    }
+    return 0;
+}
+
 /* Puts the defaults of a section into place. */
-static int set_defaults(const char *section, char *base)
+static int set_defaults(struct config *config, const char *section, char *base)
 {
     for (size_t i = 0; i < AR_COUNT(settings); i++) {
         const struct setting *setting = &settings[i];
@@ -182,6 +205,8 @@ static int set_defaults(const char *section, char *base)
         int rc = setting->parse(setting->fallback, base + setting->offset);
         if (rc > 0)
             log_fatal("a default of the settings table does not parse");
+        if (rc == 0)
+            rc = note_fixed(config, setting, setting->fallback);
         if (rc < 0)
             return rc;
     }
@@ -208,7 +233,7 @@ static int find_item(struct config *config, const struct list *list, const char 
     if (!*(char **)*out)
         return -ENOMEM;
     ++*count;
-    return set_defaults(list->section, *out);
+    return set_defaults(config, list->section, *out);
 }
 
 static bool is_good_name(const struct list *list, const char *name)
@@ -269,7 +294,7 @@ static int apply(const struct loading *loading, const struct config_entries *ent
     rc = setting->parse(entry->value, base + setting->offset);
     if (rc > 0)
         return fail(loading, entry->line, "%s must be %s", setting->key, setting->form);
-    return rc;
+    return rc == 0 ? note_fixed(loading->config, setting, entry->value) : rc;
 }
 
 /* What can only be said of the file as a whole. */
@@ -308,7 +333,7 @@ static int load_entries(const struct loading *loading, const struct config_entri
                                         "limits", "network", "data-port", "secrets"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(plain); i++)
-        rc = set_defaults(plain[i], (char *)loading->config);
+        rc = set_defaults(loading->config, plain[i], (char *)loading->config);
     for (size_t i = 0; i < LIMIT_COUNT; i++)
         loading->config->limits.has[i] = true;
     memcpy(loading->config->sha256, entries->sha256, sizeof loading->config->sha256);
@@ -345,6 +370,9 @@ static void free_config(struct config *config)
 {
     if (!config)
         return;
+    for (size_t i = 0; config->fixed && i < AR_COUNT(fixed); i++)
+        free(config->fixed[i]);
+    free(config->fixed);
     free_executors(config);
     free_clients(config);
     for (size_t i = 0; i < config->company_count; i++) {
@@ -381,7 +409,9 @@ int config_load(const char *path, const struct config **out, char message[CONFIG
     if (rc > 0)
         return fail(&loading, line, "%s", what);
     loading.config = calloc(1, sizeof *loading.config);
-    rc = loading.config ? load_entries(&loading, &entries) : -ENOMEM;
+    if (loading.config)
+        loading.config->fixed = calloc(AR_COUNT(fixed), sizeof(char *));
+    rc = loading.config && loading.config->fixed ? load_entries(&loading, &entries) : -ENOMEM;
     config_entries_free(&entries);
     if (rc != 0) {
         free_config(loading.config);
@@ -428,6 +458,21 @@ bool config_language_enabled(const struct config *config, const char *name)
         if (strcmp(config->languages[i].name, name) == 0)
             return config->languages[i].enabled;
     return true;
+}
+
+bool config_next_fixed(const struct config *one, const struct config *other, size_t *i,
+                       const char **section, const char **key)
+{
+    for (; *i < AR_COUNT(fixed); ++*i) {
+        const char *here = one->fixed[*i] ? one->fixed[*i] : "";
+        if (strcmp(here, other->fixed[*i] ? other->fixed[*i] : "") == 0)
+            continue;
+        *section = fixed[*i].section;
+        *key = fixed[*i].key;
+        ++*i;
+        return true;
+    }
+    return false;
 }
 
 bool config_setting(size_t i, const char **section, const char **key)

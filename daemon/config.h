@@ -90,6 +90,7 @@ struct config_secrets {
 
 struct config {
     int64_t holders;
+    char **fixed; /* texts of the settings that a reload does not change (config_next_fixed) */
     char sha256[DIGEST_HEX_BYTES]; /* of the file */
     bool enabled;                  /* the global switch */
     int log_level;                 /* enum log_level (daemon/log.h) */
@@ -138,6 +139,11 @@ bool config_names_allow(const struct config_names *names, const char *name);
 /* The company's own section, or NULL: a company without one is enabled and has no host paths. */
 const struct config_company *config_company(const struct config *config, const char *name);
 bool config_language_enabled(const struct config *config, const char *name);
+
+/* Settings that are only read at the start: from *i on (0 at first) the next that the two configurations
+ * do not agree in. */
+bool config_next_fixed(const struct config *one, const struct config *other, size_t *i,
+                       const char **section, const char **key);
 
 /* The settings table, for the test that holds it against the man page: the i-th row's section and
  * key, or false past the end. */

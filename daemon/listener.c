@@ -32,7 +32,7 @@ struct listener {
     struct event *bury;
     struct deadline pause;
     struct session **open;
-    int64_t count;
+    int64_t count, room;
     struct session **dead; /* freed at the end of the turn */
     size_t dead_count;
     bool stopped;
@@ -42,8 +42,7 @@ struct listener {
 /* Both lists have room for max_connections. */
 static bool is_full(const struct listener *listener)
 {
-    return listener->count + (int64_t)listener->dead_count >=
-           listener->line->config->max_connections;
+    return listener->count + (int64_t)listener->dead_count >= listener->room;
 }
 
 static void bury_dead(evutil_socket_t fd, short what, void *context)
@@ -128,6 +127,13 @@ static void pause_over(void *context)
         (void)event_add(listener->acceptable, NULL);
 }
 
+void listener_rematch(struct listener *listener)
+{
+    /* Backwards: one that closes is replaced by the last. */
+    for (int64_t i = listener->count - 1; i >= 0; i--)
+        session_rematch(listener->open[i]);
+}
+
 bool listener_is_flushed(const struct listener *listener)
 {
     for (int64_t i = 0; i < listener->count; i++)
@@ -199,6 +205,7 @@ int listener_open(struct line *line, struct listener **out)
         return -ENOMEM;
     size_t most = (size_t)line->config->max_connections;
     listener->line = line;
+    listener->room = line->config->max_connections;
     listener->fd = -1;
     listener->open = calloc(most, sizeof(struct session *));
     listener->dead = calloc(most, sizeof(struct session *));

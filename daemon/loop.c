@@ -10,7 +10,7 @@
 
 struct loop {
     struct event_base *base;
-    struct event *events[3];
+    struct event *events[4];
     struct loop_signals signals;
     void *context;
 };
@@ -29,6 +29,14 @@ static void dump(evutil_socket_t number, short what, void *context)
     (void)number;
     (void)what;
     loop->signals.dump(loop->context);
+}
+
+static void reload(evutil_socket_t number, short what, void *context)
+{
+    struct loop *loop = context;
+    (void)number;
+    (void)what;
+    loop->signals.reload(loop->context);
 }
 
 /* After so long, or so many events, of bulk the loop looks for what else has happened. */
@@ -68,10 +76,10 @@ int loop_open(const struct loop_signals *signals, void *context, struct loop **o
         return -ENOMEM;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGHUP, SIG_IGN);
     loop->events[0] = evsignal_new(loop->base, SIGTERM, terminate, loop);
     loop->events[1] = evsignal_new(loop->base, SIGINT, terminate, loop);
     loop->events[2] = evsignal_new(loop->base, SIGUSR1, dump, loop);
+    loop->events[3] = evsignal_new(loop->base, SIGHUP, reload, loop);
     for (size_t i = 0; i < AR_COUNT(loop->events); i++) {
         if (loop->events[i] && event_add(loop->events[i], NULL) == 0)
             continue;

@@ -18,9 +18,10 @@ struct loop;
 struct loop_signals {
     void (*terminate)(void *context); /* SIGTERM, SIGINT */
     void (*dump)(void *context);      /* SIGUSR1 */
+    void (*reload)(void *context);    /* SIGHUP */
 };
 
-/* Makes the loop (monotonic timers of full precision), ignores SIGPIPE and SIGHUP. 0 or -errno. */
+/* Makes the loop (monotonic timers of full precision), ignores SIGPIPE. 0 or -errno. */
 int loop_open(const struct loop_signals *signals, void *context, struct loop **out) AR_MUST_CHECK;
 struct event_base *loop_base(struct loop *loop);
 /* Runs until loop_stop(). 0 or -EIO. */

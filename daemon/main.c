@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static int serve(const struct config *config)
+static int serve(const struct config *config, const char *path)
 {
     struct service *service;
     log_set_level((enum log_level)config->log_level);
-    int rc = service_start(config, &service);
+    int rc = service_start(config, path, &service);
     if (rc < 0)
         log_error("cannot start: %s", strerror(-rc));
     if (rc != 0)
@@ -38,7 +38,7 @@ static int do_task(const struct options *options, const struct config *config)
     case OPTIONS_REPAIR_JOURNAL:
         return journal_repair_mend(config->journal_directory, stdout);
     default:
-        return serve(config);
+        return serve(config, options->config_path);
     }
 }
 

@@ -82,7 +82,7 @@ static struct run *find_run(struct session *session, const struct cancel_request
 static bool is_own_run(const struct session *session, const struct run *run)
 {
     const struct peer_client *client = session_client(session);
-    return run->client.policy == client->policy && run->client.uid == client->uid;
+    return strcmp(run->client.name, client->name) == 0 && run->client.uid == client->uid;
 }
 
 static void serve_cancel(struct session *session, const struct rpc_call *call)
@@ -129,6 +129,7 @@ static void serve_executors(struct session *session, const struct rpc_call *call
 /* A `record` that waits for the ledger's answer. */
 struct lookup {
     struct pending pending;
+    const struct config *config; /* that the client's policy is of; held */
     struct peer_client client;
 };
 
@@ -148,6 +149,7 @@ static void answer_lookup(void *context, enum sink_answer answer, const struct r
         line = rpc_error_line(pending->id_text, code, NULL, &length);
     }
     session_answer(pending, line, length);
+    config_release(lookup->config);
     free(lookup);
 }
 
@@ -170,7 +172,9 @@ static void serve_record(struct session *session, const struct rpc_call *call)
         return;
     }
     lookup->client = *client;
+    lookup->config = config_hold(session_line(session)->config);
     if (session_owe(session, &lookup->pending, call->id_text, NULL) != 0) {
+        config_release(lookup->config);
         free(lookup);
         refuse(session, "null", RPC_INVALID_REQUEST, NULL);
         return;

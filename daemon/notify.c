@@ -5,8 +5,10 @@
  */
 #include "daemon/notify.h"
 
+#include "daemon/clock.h"
 #include "daemon/log.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -34,4 +36,12 @@ void notify_send(const struct notify *notify, const char *state)
     if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
                          (const struct sockaddr *)&notify->address, notify->length) < 0)
         log_warning("the service manager cannot be told %s: %m", state);
+}
+
+void notify_reloading(const struct notify *notify)
+{
+    char state[64];
+    (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)clock_monotonic_us());
+    notify_send(notify, state);
 }

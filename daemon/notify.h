@@ -15,6 +15,8 @@ struct notify {
 
 /* Takes NOTIFY_SOCKET out of the environment, so that no child ever sees it. */
 void notify_init(struct notify *notify);
+/* RELOADING=1 and the time of it, as sd_notify(3) asks; READY=1 says that it is over. */
+void notify_reloading(const struct notify *notify);
 /* "READY=1", "STOPPING=1"; does nothing without a service manager. */
 void notify_send(const struct notify *notify, const char *state);
 

@@ -203,6 +203,15 @@ void queue_poke(struct run *run)
     leave(run->line->queue, run);
 }
 
+void queue_resume(struct queue *queue)
+{
+    struct run *next;
+    while ((next = next_run(queue))) {
+        stop_waiting(queue, next);
+        take_place(queue, next);
+    }
+}
+
 void queue_release(struct run *run)
 {
     struct queue *queue = run->line->queue;
@@ -211,9 +220,5 @@ void queue_release(struct run *run)
     run->queue_company->running--;
     leave_company(queue, run->queue_company);
     executor_give_place(run->executor);
-    struct run *next;
-    while ((next = next_run(queue))) {
-        stop_waiting(queue, next);
-        take_place(queue, next);
-    }
+    queue_resume(queue);
 }

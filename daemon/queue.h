@@ -21,4 +21,7 @@ void queue_poke(struct run *run);
 /* The run has left its provider: its place goes to the next. */
 void queue_release(struct run *run);
 
+/* There may be room for more: the configuration has changed. */
+void queue_resume(struct queue *queue);
+
 #endif

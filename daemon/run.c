@@ -99,7 +99,8 @@ static void bury_dead(evutil_socket_t fd, short what, void *context)
 
 int run_line_init(struct line *line, struct event_base *base, const struct config *config)
 {
-    *line = (struct line){.base = base, .config = config, .started_us = clock_monotonic_us()};
+    *line = (struct line){
+        .base = base, .config = config_hold(config), .started_us = clock_monotonic_us()};
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);
     line->bury = event_new(base, -1, 0, bury_dead, line);
@@ -115,6 +116,7 @@ void run_line_free(struct line *line)
     event_free(line->bury);
     line->bury = NULL;
     latency_free(AR_TAKE(line->latency));
+    config_release(AR_TAKE(line->config));
 }
 
 int run_make_id(struct line *line, char id[UUID7_TEXT_BYTES])

@@ -141,7 +141,7 @@ struct run {
 
 TAILQ_HEAD(run_list, run);
 
-/* The line and what stands along it. Made and ended by main.c. */
+/* The line and what stands along it. Made and ended by service.c. */
 struct line {
     struct event_base *base;
     const struct config *config; /* in force now; held by the service */
@@ -163,7 +163,8 @@ struct line {
     void *main;
 };
 
-/* 0 or -ENOMEM. The services are put in by main.c. */
+/* 0 or -ENOMEM (run_line_free all the same). Holds the configuration. The services are put in by
+ * service.c. */
 int run_line_init(struct line *line, struct event_base *base,
                   const struct config *config) AR_MUST_CHECK;
 /* Frees the runs that have been answered: before what they needed is taken down. */

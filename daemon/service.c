@@ -24,6 +24,7 @@
 #include "daemon/queue.h"
 #include "daemon/recovery.h"
 #include "daemon/registry.h"
+#include "daemon/reload.h"
 #include "daemon/resolver.h"
 #include "daemon/run.h"
 #include "daemon/secrets.h"
@@ -36,12 +37,14 @@
 #define SERVICE_FLUSH_MS      2000
 
 struct service {
-    const struct config *config;
+    const struct config *config; /* at the start; line.config is the one in force */
+    const char *path;
     struct notify notify;
     struct loop *loop;
     struct line line;
     struct recovery *recovery;
     struct listener *listener;
+    struct reload *reload;
     struct deadline drain, flush;
     int64_t flush_until_us;
     bool closed; /* the end is in the ledger, or could not be put there */
@@ -56,11 +59,11 @@ static void finish_start(struct service *service)
     int rc = service->recovery ? listener_open(&service->line, &service->listener) : -ENOMEM;
     if (rc == 0) {
         log_info("ready: writer %s, socket %s", ledger_writer(service->line.ledger),
-                 service->config->socket_path);
+                 service->line.config->socket_path);
         notify_send(&service->notify, "READY=1");
         return;
     }
-    log_error("cannot listen on %s: %s", service->config->socket_path,
+    log_error("cannot listen on %s: %s", service->line.config->socket_path,
               rc == -EADDRINUSE ? "another daemon does" : strerror(-rc));
     service->failed = true;
     loop_stop(service->loop);
@@ -125,7 +128,7 @@ static void line_emptied(void *context)
     struct service *service = context;
     if (deadline_is_running(&service->flush))
         return;
-    int64_t ms = SERVICE_FLUSH_MS + service->config->ledger_deadline_ms;
+    int64_t ms = SERVICE_FLUSH_MS + service->line.config->ledger_deadline_ms;
     service->flush_until_us = clock_monotonic_us() + ms * 1000;
     deadline_start(&service->flush, 0);
     chronicle_stopped(&service->line);
@@ -144,7 +147,7 @@ static void terminate(void *context)
     service->line.draining = true;
     if (service->listener)
         listener_stop(service->listener);
-    deadline_start(&service->drain, service->config->drain_timeout_ms);
+    deadline_start(&service->drain, service->line.config->drain_timeout_ms);
     if (TAILQ_EMPTY(&service->line.runs))
         line_emptied(service);
 }
@@ -162,11 +165,33 @@ static void dump(void *context)
                  run_state_word(run->state));
 }
 
+static void is_taken(void *context)
+{
+    struct service *service = context;
+    listener_rematch(service->listener);
+}
+
+static void reload_is_over(void *context)
+{
+    struct service *service = context;
+    notify_send(&service->notify, "READY=1");
+}
+
+/* Before the daemon is ready, and when it ends, there is nothing to be reloaded. */
+static void reload(void *context)
+{
+    struct service *service = context;
+    if (!service->listener || service->line.draining)
+        return;
+    notify_reloading(&service->notify);
+    reload_start(service->reload);
+}
+
 /* ---- the start -------------------------------------------------------------------------------- */
 
 static int start_loop(struct service *service)
 {
-    static const struct loop_signals signals = {terminate, dump};
+    static const struct loop_signals signals = {terminate, dump, reload};
     int rc = loop_open(&signals, service, &service->loop);
     if (rc == 0)
         rc = deadline_init(&service->drain, loop_base(service->loop), stop_runs, service);
@@ -189,7 +214,7 @@ static int start_line(struct service *service)
 static int start_journal(struct service *service)
 {
     char message[JOURNAL_MESSAGE_BYTES];
-    int rc = journal_open(&service->line, service->config->journal_directory,
+    int rc = journal_open(&service->line, service->line.config->journal_directory,
                           &service->line.journal, message);
     if (rc > 0)
         log_error("%s", message);
@@ -199,7 +224,7 @@ static int start_journal(struct service *service)
 static int start_ledger(struct service *service)
 {
     struct sink *sink;
-    int rc = sink_open(service->config->ledger_url, service->line.base, &sink);
+    int rc = sink_open(service->line.config->ledger_url, service->line.base, &sink);
     if (rc > 0)
         log_error("ledger.url is neither sqlite:PATH nor postgres:CONNECTION");
     if (rc != 0)
@@ -209,7 +234,7 @@ static int start_ledger(struct service *service)
 
 static int start_signer(struct service *service)
 {
-    const struct config *config = service->config;
+    const struct config *config = service->line.config;
     char message[SIGNER_MESSAGE_BYTES];
     int rc = 0;
     if (config->checkpoint_key)
@@ -225,7 +250,8 @@ static int start_signer(struct service *service)
 
 static int start_resolver(struct service *service)
 {
-    return resolver_new(service->line.base, &service->config->network, &service->line.resolver);
+    return resolver_new(service->line.base, &service->line.config->network,
+                        &service->line.resolver);
 }
 
 static int start_executors(struct service *service)
@@ -234,6 +260,12 @@ static int start_executors(struct service *service)
     if (!service->line.registry)
         return -ENOMEM;
     return registry_probe(service->line.registry, service->config, executors_answered, service);
+}
+
+static int start_reload(struct service *service)
+{
+    static const struct reload_events events = {is_taken, reload_is_over};
+    return reload_new(&service->line, service->path, &events, service, &service->reload);
 }
 
 static int become_subreaper(struct service *service)
@@ -257,15 +289,16 @@ static int guard_secrets(struct service *service)
     return secrets_guard(&service->config->secrets);
 }
 
-int service_start(const struct config *config, struct service **out)
+int service_start(const struct config *config, const char *path, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets, start_loop,   become_subreaper, protect_daemon, start_line,
-        start_journal, start_ledger, start_signer,     start_resolver, start_executors};
+        guard_secrets, start_loop,   become_subreaper, protect_daemon,  start_line,  start_journal,
+        start_ledger,  start_signer, start_resolver,   start_executors, start_reload};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
     service->config = config;
+    service->path = path;
     notify_init(&service->notify);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
@@ -287,6 +320,7 @@ void service_free(struct service *service)
 {
     if (!service)
         return;
+    reload_free(service->reload);
     listener_free(service->listener);
     recovery_free(service->recovery);
     if (service->line.bury)

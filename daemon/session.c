@@ -43,7 +43,8 @@ struct session {
     TAILQ_HEAD(pending_list, pending) pending;
     int64_t pending_count;
     bool input_ended;
-    bool unserved; /* whole lines may be at hand: the turn was over before them */
+    bool unserved;  /* whole lines may be at hand: the turn was over before them */
+    bool forbidden; /* its peer is no client any more */
     bool closed;
 };
 
@@ -122,7 +123,8 @@ static bool serve_line(struct session *session)
 {
     char *line;
     size_t length;
-    if (session->closed || session->pending_count >= session->line->config->max_pending)
+    if (session->closed || session->forbidden ||
+        session->pending_count >= session->line->config->max_pending)
         return false;
     switch (frame_next(&session->reader, &line, &length)) {
     case FRAME_DONE:
@@ -234,6 +236,33 @@ void session_close(struct session *session)
             pending->gone(pending);
     }
     listener_bury_session(session->listener, session);
+}
+
+static void forbid(struct session *session)
+{
+    size_t length;
+    log_warning("client %s (pid %ld) is no client any more: forbidden", session->client.name,
+                (long)session->client.pid);
+    session->client.policy = NULL;
+    session->client.name = "(forbidden)";
+    session->forbidden = session->input_ended = true;
+    session->unserved = false;
+    char *line = rpc_error_line("null", RPC_FORBIDDEN, NULL, &length);
+    session_send(session, line, length);
+    if (!session->closed)
+        update_reading(session);
+}
+
+void session_rematch(struct session *session)
+{
+    struct peer_client client;
+    if (session->closed || session->forbidden)
+        return;
+    int rc = peer_identify(session->fd, session->line->config, &client);
+    if (rc < 0 || !client.policy)
+        forbid(session);
+    else
+        session->client = client;
 }
 
 void session_bury(struct session *session)

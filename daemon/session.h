@@ -33,6 +33,10 @@ int session_open(struct listener *listener, struct line *line, int fd,
 /* Cuts the client off: every pending answer is told. Frees the session at the end of the turn. */
 void session_close(struct session *session);
 
+/* The configuration has changed: finds the client that its peer is under it. A peer that is none any more
+ * is told so; what it is owed is still sent, and then it is cut off. */
+void session_rematch(struct session *session);
+
 /* Notes that an answer is owed. 0, or 1 when an answer under this id is still in flight. */
 int session_owe(struct session *session, struct pending *pending, const char *id_text,
                 void (*gone)(struct pending *pending)) AR_MUST_CHECK;

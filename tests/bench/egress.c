@@ -201,7 +201,7 @@ static void start_run(struct bench *bench)
 
 static void set_up(struct bench *bench, size_t runs)
 {
-    static const struct loop_signals signals = {ignore, ignore};
+    static const struct loop_signals signals = {ignore, ignore, NULL};
     const struct rlimit files = {.rlim_cur = 16384, .rlim_max = 16384};
     if (setrlimit(RLIMIT_NOFILE, &files) != 0)
         give_up("setrlimit");

@@ -54,7 +54,7 @@ static void setup(void)
 {
     memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    config = (struct config){.ledger_deadline_ms = 300};
+    config = (struct config){.holders = 1, .ledger_deadline_ms = 300};
     struct event_base *base = event_base_new();
     ck_assert_int_eq(run_line_init(&line, base, &config), 0);
     ck_assert_int_eq(memory_open(base, &sink), 0);

@@ -63,7 +63,7 @@ static inline void stop_loop(void *context)
 
 static inline void make_loop(void)
 {
-    static const struct loop_signals signals = {stop_loop, stop_loop};
+    static const struct loop_signals signals = {stop_loop, stop_loop, NULL};
     const struct timeval often = {.tv_usec = 2000};
     ck_assert_int_eq(loop_open(&signals, NULL, &loop), 0);
     base = loop_base(loop);
