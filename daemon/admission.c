@@ -12,6 +12,7 @@
 #include "daemon/paths.h"
 #include "daemon/registry.h"
 #include "daemon/secrets.h"
+#include "daemon/switches.h"
 
 #include <string.h>
 
@@ -90,7 +91,7 @@ static bool executors_are_off(const struct run *run)
     for (size_t i = 0; i < config->executor_count; i++) {
         if (!is_eligible(run, &config->executors[i]))
             continue;
-        if (config->executors[i].enabled)
+        if (!switches_executor_is_off(run, config->executors[i].name))
             return false;
         off++;
     }
@@ -99,24 +100,21 @@ static bool executors_are_off(const struct run *run)
 
 static int check_switches(struct run *run)
 {
-    const struct config *config = run->config;
-    const struct config_company *company = config_company(config, run->request->company);
-    if (!config->enabled)
-        run_end(run, REASON_GLOBALLY);
-    else if (company && !company->enabled)
-        run_end(run, REASON_COMPANY);
-    else if (!config_language_enabled(config, run->request->language))
-        run_end(run, REASON_LANGUAGE);
-    else if (executors_are_off(run))
-        run_end(run, REASON_EXECUTOR);
-    return run_has_ended(run) ? 1 : 0;
+    enum reason off = switches_forbid(run);
+    if (!off && executors_are_off(run))
+        off = REASON_EXECUTOR;
+    if (!off)
+        return 0;
+    run_end(run, off);
+    return 1;
 }
 
 /* May this executor be tried for this run at all? */
 static bool is_candidate(const struct run *run, const struct executor *executor)
 {
     const struct config_executor *config = executor_config(executor);
-    return executor_envelope(executor) && config->enabled && is_eligible(run, config);
+    return executor_envelope(executor) && !switches_executor_is_off(run, config->name) &&
+           is_eligible(run, config);
 }
 
 /* Compares with one executor. 0: it covers all and is chosen; 1: it does not, and its denials stay

@@ -40,6 +40,16 @@ void chronicle_reloaded(struct line *line, bool taken)
                 json_pack("{s:b, s:s}", "taken", taken, "config_sha256", line->config->sha256));
 }
 
+void chronicle_switched(struct line *line, const struct switch_order *order, bool off,
+                        const struct peer_client *client, size_t stopped)
+{
+    ledger_note(line->ledger, EVENT_SWITCHED,
+                json_pack("{s:b, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "off", off, "scope",
+                          switch_scope_word(order->key.scope), "name", switch_key_name(&order->key),
+                          "why", order->why, "client", client->name, "uid", (json_int_t)client->uid,
+                          "pid", (json_int_t)client->pid, "stopped", (json_int_t)stopped));
+}
+
 void chronicle_stopped(struct line *line)
 {
     ledger_note(line->ledger, EVENT_STOPPED, json_pack("{s:I}", "runs", (json_int_t)line->total));

@@ -6,6 +6,7 @@
 #define AUDITRUN_DAEMON_CHRONICLE_H
 
 #include "daemon/run.h"
+#include "protocol/switch.h"
 
 struct checkpoint_key;
 
@@ -14,6 +15,10 @@ struct checkpoint_key;
 void chronicle_started(struct line *line, const struct checkpoint_key *key);
 /* {"taken", "config_sha256"}: whether the changed file took effect, and which is in force now. */
 void chronicle_reloaded(struct line *line, bool taken);
+/* {"off", "scope", "name", "why", "client", "uid", "pid", "stopped"}: a switch was thrown, by whom, and how
+ * many runs were cancelled with it. */
+void chronicle_switched(struct line *line, const struct switch_order *order, bool off,
+                        const struct peer_client *client, size_t stopped);
 /* {"runs"}: how many this daemon has taken. */
 void chronicle_stopped(struct line *line);
 /* {"name", "version", "envelope_sha256", "envelope"}: what runs are compared with from now on. */

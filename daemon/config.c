@@ -107,6 +107,7 @@ static const struct setting settings[] = {
     {"client", "companies", config_value_names, OF(client, companies), NULL, FORM_NAMES},
     {"client", "executors", config_value_names, OF(client, executors), "*", FORM_NAMES},
     {"client", "languages", config_value_names, OF(client, languages), "*", FORM_NAMES},
+    {"client", "switches", config_value_bool, OF(client, switches), "no", FORM_BOOL},
     {"company", "enabled", config_value_bool, OF(company, enabled), "yes", FORM_BOOL},
     {"company", "read", config_value_paths, OF(company, read), "", "absolute paths"},
     {"company", "write", config_value_paths, OF(company, write), "", "absolute paths"},

@@ -45,6 +45,7 @@ struct config_client {
     char *name;
     struct config_ids uids, gids; /* matches when any of them does */
     struct config_names companies, executors, languages;
+    bool switches; /* may throw them, and see them */
 };
 
 struct config_company {

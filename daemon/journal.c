@@ -41,8 +41,9 @@ struct head {
 /* What a former daemon left. */
 struct left {
     struct record *record; /* or, when NULL: */
-    char event_id[UUID7_TEXT_BYTES];
-    char *event_text;
+    enum journal_type type;
+    char id[UUID7_TEXT_BYTES];
+    char *text;
 };
 
 struct journal {
@@ -51,7 +52,7 @@ struct journal {
     char writer[UUID7_TEXT_BYTES]; /* the loop's */
     struct head last_head;         /* as it was at the opening */
     struct left *left;
-    size_t left_count, left_next, left_next_event;
+    size_t left_count, left_next;
     run_done_fn *stage_done;
     pthread_t thread;
     bool thread_runs;
@@ -97,7 +98,7 @@ static void write_jobs(struct journal *journal, struct job_list *jobs, const str
     bool must_sync = false;
     TAILQ_FOREACH(job, jobs, link) {
         job->rc = journal_store_put(journal->store, &job->note);
-        must_sync = must_sync || job->note.type != JOURNAL_SETTLED;
+        must_sync = must_sync || job->note.type != JOURNAL_SETTLED || job->done;
     }
     pass_point(jobs, JOURNAL_INTENT, "intent_written");
     pass_point(jobs, JOURNAL_SETTLED, "settle_written");
@@ -281,6 +282,14 @@ void journal_settle(struct journal *journal, const char *run_id)
         log_warning("no memory to settle run %s in the journal", run_id);
 }
 
+void journal_settle_durably(struct journal *journal, const char *id,
+                            void (*done)(void *context, int rc), void *context)
+{
+    struct journal_note note = make_note(JOURNAL_SETTLED, id);
+    if (!give(journal, &note, NULL, done, context))
+        done(context, -ENOMEM);
+}
+
 void journal_note_head(struct journal *journal, int64_t seq, const char *hash)
 {
     pthread_mutex_lock(&journal->mutex);
@@ -349,14 +358,15 @@ struct record *journal_next_left(struct journal *journal)
     return record;
 }
 
-bool journal_next_left_event(struct journal *journal, char id[UUID7_TEXT_BYTES], char **text)
+bool journal_next_left_text(struct journal *journal, enum journal_type type,
+                            char id[UUID7_TEXT_BYTES], char **text)
 {
-    while (journal->left_next_event < journal->left_count) {
-        struct left *left = &journal->left[journal->left_next_event++];
-        if (!left->event_text)
+    for (size_t i = 0; i < journal->left_count; i++) {
+        struct left *left = &journal->left[i];
+        if (!left->text || left->type != type)
             continue;
-        memcpy(id, left->event_id, UUID7_TEXT_BYTES);
-        *text = AR_TAKE(left->event_text);
+        memcpy(id, left->id, UUID7_TEXT_BYTES);
+        *text = AR_TAKE(left->text);
         return true;
     }
     return false;
@@ -366,11 +376,12 @@ static int collect_left(void *context, const struct journal_entry *entry)
 {
     struct journal *journal = context;
     struct left *left = &journal->left[journal->left_count++];
-    if (entry->type != JOURNAL_EVENT)
+    if (entry->type != JOURNAL_EVENT && entry->type != JOURNAL_SWITCH)
         return journal_state_record(entry->payload, entry->length, &left->record);
-    memcpy(left->event_id, entry->id, sizeof left->event_id);
-    left->event_text = strdup(entry->payload + UUID7_TEXT_BYTES); /* behind the id and the blank */
-    return left->event_text ? 0 : -ENOMEM;
+    left->type = entry->type;
+    memcpy(left->id, entry->id, sizeof left->id);
+    left->text = strdup(entry->payload + UUID7_TEXT_BYTES); /* behind the id and the blank */
+    return left->text ? 0 : -ENOMEM;
 }
 
 static int read_left(struct journal *journal)
@@ -470,7 +481,7 @@ void journal_free(struct journal *journal)
     base_close(&journal->eventfd);
     for (size_t i = 0; i < journal->left_count; i++) {
         record_free(journal->left[i].record);
-        free(journal->left[i].event_text);
+        free(journal->left[i].text);
     }
     free(journal->left);
     journal_store_close(journal->store);

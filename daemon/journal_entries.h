@@ -12,7 +12,7 @@
 
 struct journal_entry {
     char id[UUID7_TEXT_BYTES];
-    enum journal_type type; /* JOURNAL_INTENT, JOURNAL_KEPT or JOURNAL_EVENT */
+    enum journal_type type; /* JOURNAL_INTENT, JOURNAL_KEPT, JOURNAL_EVENT or JOURNAL_SWITCH */
     size_t room;            /* bytes of the frames that will follow for it */
     int64_t since_us;       /* of a kept record: when its run ended, wall clock */
     size_t length;

@@ -77,7 +77,7 @@ const char *journal_frame_word(enum journal_type type)
     static const char *const words[] = {
         [JOURNAL_WRITER] = "writer",   [JOURNAL_INTENT] = "intent", [JOURNAL_KEPT] = "kept",
         [JOURNAL_SETTLED] = "settled", [JOURNAL_EVENT] = "event",   [JOURNAL_HEAD] = "head",
-        [JOURNAL_MARK] = "mark",
+        [JOURNAL_MARK] = "mark",       [JOURNAL_SWITCH] = "switch",
     };
     return words[type];
 }

@@ -26,6 +26,7 @@ enum journal_type {
     JOURNAL_EVENT = 5,   /* payload: event id, blank, the event as text */
     JOURNAL_HEAD = 6,    /* payload: seq, blank, hash: the writer's last acknowledged head */
     JOURNAL_MARK = 7,    /* no payload: what is before it has been synced */
+    JOURNAL_SWITCH = 8,  /* payload: its id, blank, switch_off_text() */
     JOURNAL_TYPE_END
 };
 

@@ -159,16 +159,19 @@ static void say_contents(const struct inspection *in)
 {
     const struct journal_entries *entries = &in->state.entries;
     (void)fprintf(in->out, "%s/journal: %zu bytes", in->path, in->length);
-    for (int type = JOURNAL_WRITER; type < JOURNAL_MARK; type++)
+    for (int type = JOURNAL_WRITER; type < JOURNAL_TYPE_END; type++) {
+        if (type == JOURNAL_MARK)
+            continue;
         (void)fprintf(in->out, ", %zu %s", in->frames[type],
                       journal_frame_word((enum journal_type)type));
+    }
     (void)fprintf(in->out, "\nwriter %s", in->state.writer[0] ? in->state.writer : "none");
     if (in->state.head_seq > 0)
         (void)fprintf(in->out, ", last acknowledged row %lld %s", (long long)in->state.head_seq,
                       in->state.head_hash);
-    (void)fprintf(in->out, "\nopen: %zu intents, %zu kept records, %zu events\n",
+    (void)fprintf(in->out, "\nopen: %zu intents, %zu kept records, %zu events, %zu switches\n",
                   entries->count[JOURNAL_INTENT], entries->count[JOURNAL_KEPT],
-                  entries->count[JOURNAL_EVENT]);
+                  entries->count[JOURNAL_EVENT], entries->count[JOURNAL_SWITCH]);
     if (in->tail_bytes > 0)
         (void)fprintf(in->out,
                       "byte %zu: %zu bytes of a write that was cut off and never acknowledged: "

@@ -89,7 +89,8 @@ static int apply_record(struct journal_state *state, const struct journal_frame 
     return rc;
 }
 
-static int apply_event(struct journal_state *state, const struct journal_frame *frame)
+/* An event or a switch: an id, a blank, a text. */
+static int apply_text(struct journal_state *state, const struct journal_frame *frame)
 {
     char id[UUID7_TEXT_BYTES];
     int rc = read_id(frame, id);
@@ -141,7 +142,8 @@ int journal_state_apply(struct journal_state *state, const struct journal_frame 
     case JOURNAL_KEPT:
         return apply_record(state, frame);
     case JOURNAL_EVENT:
-        return apply_event(state, frame);
+    case JOURNAL_SWITCH:
+        return apply_text(state, frame);
     case JOURNAL_HEAD:
         return apply_head(state, frame);
     case JOURNAL_MARK:

@@ -42,6 +42,7 @@ static size_t room_of(enum journal_type type, size_t length)
         return JOURNAL_HEADER_BYTES + length + JOURNAL_GROWTH_BYTES + SETTLE_BYTES;
     case JOURNAL_KEPT:
     case JOURNAL_EVENT:
+    case JOURNAL_SWITCH:
         return SETTLE_BYTES;
     default:
         return 0;
@@ -81,10 +82,12 @@ static bool fits_the_spare(const struct journal_store *store)
     return entries->bytes + entries->room + 2 * SMALL_BYTES <= JOURNAL_SPARE_BYTES;
 }
 
-/* How far the file may grow for a new entry. The last sixteenth is for those that no intent had a room
+/* How far the file may grow for a new entry. A switch is never refused: there are few. The last sixteenth is for those that no intent had a room
  * for: the rows of the runs that are refused because there is no room for their intents. */
 static int64_t limit_of(const struct journal_store *store, enum journal_type type)
 {
+    if (type == JOURNAL_SWITCH)
+        return NO_LIMIT;
     return type == JOURNAL_INTENT ? store->max_bytes - store->max_bytes / 16 : store->max_bytes;
 }
 
@@ -152,7 +155,7 @@ static int put_settled(struct journal_store *store, const struct journal_note *n
 
 static struct journal_entry *make_entry(const struct journal_note *note)
 {
-    if (note->type != JOURNAL_EVENT)
+    if (note->type != JOURNAL_EVENT && note->type != JOURNAL_SWITCH)
         return journal_entries_make(note->id, note->type, note->text, note->length);
     AR_AUTO_FREE char *payload = NULL;
     int length = asprintf(&payload, "%s %s", note->id, note->text);

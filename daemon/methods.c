@@ -13,9 +13,11 @@
 #include "daemon/journal.h"
 #include "daemon/latency.h"
 #include "daemon/ledger.h"
+#include "daemon/log.h"
 #include "daemon/registry.h"
 #include "daemon/run.h"
 #include "daemon/signer.h"
+#include "daemon/switches.h"
 
 #include <string.h>
 
@@ -205,13 +207,94 @@ static void serve_status(struct session *session, const struct rpc_call *call)
     answer_now(session, call, result);
 }
 
+/* A throw that waits for the journal. */
+static void answer_throw(void *context, const struct switches_outcome *outcome)
+{
+    struct pending *pending = context;
+    size_t length = 0;
+    AR_AUTO_JSON json_t *result = json_pack(
+        "{s:b, s:b, s:I, s:b}", "changed", outcome->changed, "durable", outcome->durable, "stopped",
+        (json_int_t)outcome->stopped, "configured_off", outcome->configured_off);
+    char *line = result ? rpc_result_line(pending->id_text, result, &length) : NULL;
+    session_answer(pending, line, length);
+    free(pending);
+}
+
+/* May this client throw switches, and see them? */
+static bool permit_switches(struct session *session, const struct rpc_call *call)
+{
+    const struct peer_client *client = session_client(session);
+    if (client->policy->switches)
+        return true;
+    log_warning("client %s uid %ld pid %ld has no switches: forbidden", client->name,
+                (long)client->uid, (long)client->pid);
+    refuse(session, call->id_text, RPC_FORBIDDEN, NULL);
+    return false;
+}
+
+static void throw_switch(struct session *session, const struct rpc_call *call,
+                         const struct switch_order *order, bool off)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (!pending || session_owe(session, pending, call->id_text, NULL) != 0) {
+        refuse(session, "null", pending ? RPC_INVALID_REQUEST : RPC_INTERNAL_ERROR, NULL);
+        free(pending);
+        return;
+    }
+    int rc = switches_throw(session_line(session)->switches, order, off, session_client(session),
+                            answer_throw, pending);
+    if (rc == 0)
+        return;
+    size_t length;
+    char *line = rpc_error_line(pending->id_text, rc > 0 ? RPC_NOT_FOUND : RPC_INTERNAL_ERROR, NULL,
+                                &length);
+    session_answer(pending, line, length);
+    free(pending);
+}
+
+static void serve_throw(struct session *session, const struct rpc_call *call, bool off)
+{
+    struct switch_order order;
+    struct fault fault = {0};
+    if (switch_order_parse(call->params, off, &order, &fault) != 0)
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+    else if (permit_switches(session, call))
+        throw_switch(session, call, &order, off);
+}
+
+static void serve_disable(struct session *session, const struct rpc_call *call)
+{
+    serve_throw(session, call, true);
+}
+
+static void serve_enable(struct session *session, const struct rpc_call *call)
+{
+    serve_throw(session, call, false);
+}
+
+static void serve_switches(struct session *session, const struct rpc_call *call)
+{
+    struct fault fault = {0};
+    if (request_parse_empty(call->params, &fault) != 0) {
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+    } else if (permit_switches(session, call)) {
+        json_t *list = switches_list(session_line(session)->switches);
+        answer_now(session, call, list ? json_pack("{s:o}", "switches", list) : NULL);
+    }
+}
+
 static const struct method {
     method_handler *serve;
     bool when_draining;
 } methods[RPC_METHOD_COUNT] = {
     [RPC_METHOD_RUN] = {serve_run, true}, /* admission answers and records that it drains */
-    [RPC_METHOD_CANCEL] = {serve_cancel, true},  [RPC_METHOD_EXECUTORS] = {serve_executors, true},
-    [RPC_METHOD_RECORD] = {serve_record, false}, [RPC_METHOD_STATUS] = {serve_status, true},
+    [RPC_METHOD_CANCEL] = {serve_cancel, true},
+    [RPC_METHOD_EXECUTORS] = {serve_executors, true},
+    [RPC_METHOD_RECORD] = {serve_record, false},
+    [RPC_METHOD_STATUS] = {serve_status, true},
+    [RPC_METHOD_DISABLE] = {serve_disable, false},
+    [RPC_METHOD_ENABLE] = {serve_enable, false},
+    [RPC_METHOD_SWITCHES] = {serve_switches, true},
 };
 
 void methods_serve(struct session *session, const char *line, size_t length)

@@ -13,6 +13,7 @@
 #include "daemon/executor.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
+#include "daemon/switches.h"
 
 #include <event2/event.h>
 #include <string.h>
@@ -128,8 +129,9 @@ static bool has_place_for(const struct queue *queue, const struct run *run)
 static void take_place(struct queue *queue, struct run *run)
 {
     struct queue_company *company = run->queue_company;
-    if (!ledger_allows(queue)) {
-        run_end(run, REASON_OVERLOADED);
+    enum reason off = switches_forbid(run);
+    if (off || !ledger_allows(queue)) {
+        run_end(run, off ? off : REASON_OVERLOADED);
         leave_company(queue, company);
     } else {
         run->has_place = true;
@@ -201,6 +203,26 @@ void queue_stage(struct run *run, run_done_fn *done)
 void queue_poke(struct run *run)
 {
     leave(run->line->queue, run);
+}
+
+static struct run *next_forbidden(const struct queue *queue)
+{
+    struct queue_company *company;
+    struct run *run;
+    TAILQ_FOREACH(company, &queue->companies, link)
+        TAILQ_FOREACH(run, &company->waiting, in_queue)
+            if (switches_forbid(run))
+                return run;
+    return NULL;
+}
+
+void queue_withdraw(struct queue *queue)
+{
+    struct run *run;
+    while ((run = next_forbidden(queue))) {
+        run_end(run, switches_forbid(run));
+        leave(queue, run);
+    }
 }
 
 void queue_resume(struct queue *queue)

@@ -21,6 +21,8 @@ void queue_poke(struct run *run);
 /* The run has left its provider: its place goes to the next. */
 void queue_release(struct run *run);
 
+/* Something has been switched off: runs that wait and fall under it end (disabled). */
+void queue_withdraw(struct queue *queue);
 /* There may be room for more: the configuration has changed. */
 void queue_resume(struct queue *queue);
 

@@ -127,7 +127,7 @@ static void ask(void *context)
 static struct chain_event *next_event(struct recovery *recovery)
 {
     char id[UUID7_TEXT_BYTES], *text;
-    while (journal_next_left_event(recovery->line->journal, id, &text)) {
+    while (journal_next_left_text(recovery->line->journal, JOURNAL_EVENT, id, &text)) {
         struct chain_event *event = NULL;
         struct fault fault = {0};
         AR_AUTO_JSON json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, NULL);

@@ -37,6 +37,7 @@ struct queue_company;
 struct registry;
 struct resolver;
 struct run;
+struct switches;
 struct secrets;
 
 enum run_state {
@@ -150,6 +151,7 @@ struct line {
     struct journal *journal;
     struct ledger *ledger;
     struct resolver *resolver;
+    struct switches *switches;
     struct signer *signer; /* NULL: checkpoints are not made */
     struct uuid7_generator ids;
     struct run_list runs; /* all that have not been answered */

@@ -30,6 +30,7 @@
 #include "daemon/secrets.h"
 #include "daemon/signer.h"
 #include "daemon/spawn.h"
+#include "daemon/switches.h"
 
 #include <string.h>
 
@@ -221,6 +222,12 @@ static int start_journal(struct service *service)
     return rc;
 }
 
+static int start_switches(struct service *service)
+{
+    service->line.switches = switches_new(&service->line);
+    return service->line.switches ? 0 : -ENOMEM;
+}
+
 static int start_ledger(struct service *service)
 {
     struct sink *sink;
@@ -292,8 +299,9 @@ static int guard_secrets(struct service *service)
 int service_start(const struct config *config, const char *path, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets, start_loop,   become_subreaper, protect_daemon,  start_line,  start_journal,
-        start_ledger,  start_signer, start_resolver,   start_executors, start_reload};
+        guard_secrets, start_loop,     become_subreaper, protect_daemon,
+        start_line,    start_journal,  start_switches,   start_ledger,
+        start_signer,  start_resolver, start_executors,  start_reload};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
@@ -331,6 +339,7 @@ void service_free(struct service *service)
     ledger_free(service->line.ledger);
     journal_free(service->line.journal);
     queue_free(service->line.queue);
+    switches_free(service->line.switches);
     run_line_free(&service->line);
     deadline_free(&service->drain);
     deadline_free(&service->flush);

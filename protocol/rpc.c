@@ -15,6 +15,9 @@ static const char *const method_words[RPC_METHOD_COUNT] = {
     [RPC_METHOD_EXECUTORS] = "executors",
     [RPC_METHOD_RECORD] = "record",
     [RPC_METHOD_STATUS] = "status",
+    [RPC_METHOD_DISABLE] = "disable",
+    [RPC_METHOD_ENABLE] = "enable",
+    [RPC_METHOD_SWITCHES] = "switches",
 };
 
 static const struct {

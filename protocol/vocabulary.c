@@ -108,6 +108,13 @@ static const char *const problem_words[PROBLEM_COUNT] = {
     [PROBLEM_KEY_REUSED] = "key_reused",
 };
 
+static const char *const switch_scope_words[SWITCH_SCOPE_COUNT] = {
+    [SWITCH_ALL] = "all",
+    [SWITCH_COMPANY] = "company",
+    [SWITCH_EXECUTOR] = "executor",
+    [SWITCH_LANGUAGE] = "language",
+};
+
 static const char *const event_kind_words[EVENT_KIND_COUNT] = {
     [EVENT_STARTED] = "started",
     [EVENT_STOPPED] = "stopped",
@@ -191,6 +198,11 @@ const char *event_kind_word(enum event_kind kind)
     return event_kind_words[kind];
 }
 
+const char *switch_scope_word(enum switch_scope scope)
+{
+    return switch_scope_words[scope];
+}
+
 bool status_from_word(const char *word, enum status *out)
 {
     size_t found = find(status_words, STATUS_NONE + 1, STATUS_COUNT, word);
@@ -269,5 +281,14 @@ bool event_kind_from_word(const char *word, enum event_kind *out)
     if (found == EVENT_KIND_COUNT)
         return false;
     *out = (enum event_kind)found;
+    return true;
+}
+
+bool switch_scope_from_word(const char *word, enum switch_scope *out)
+{
+    size_t found = find(switch_scope_words, 0, SWITCH_SCOPE_COUNT, word);
+    if (found == SWITCH_SCOPE_COUNT)
+        return false;
+    *out = (enum switch_scope)found;
     return true;
 }

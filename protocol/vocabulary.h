@@ -150,6 +150,15 @@ enum event_kind {
     EVENT_KIND_COUNT
 };
 
+/* What a switch turns off. */
+enum switch_scope {
+    SWITCH_ALL,      /* "all": every run */
+    SWITCH_COMPANY,  /* "company": those for one company */
+    SWITCH_EXECUTOR, /* "executor": those at one executor */
+    SWITCH_LANGUAGE, /* "language": those in one language */
+    SWITCH_SCOPE_COUNT
+};
+
 /* Enum to word: a constant string, never NULL for a valid value; "" for *_NONE and *_OK. */
 const char *status_word(enum status status);
 const char *reason_word(enum reason reason);
@@ -160,6 +169,7 @@ const char *problem_word(enum problem problem);
 const char *output_problem_word(enum output_problem problem);
 const char *language_problem_word(enum language_problem problem);
 const char *event_kind_word(enum event_kind kind);
+const char *switch_scope_word(enum switch_scope scope);
 
 /* Word to enum: true and *out set, or false for a word that is not in the vocabulary. */
 bool status_from_word(const char *word, enum status *out);
@@ -170,6 +180,7 @@ bool network_mode_from_word(const char *word, enum network_mode *out);
 bool output_problem_from_word(const char *word, enum output_problem *out);
 bool language_problem_from_word(const char *word, enum language_problem *out);
 bool event_kind_from_word(const char *word, enum event_kind *out);
+bool switch_scope_from_word(const char *word, enum switch_scope *out);
 
 /* The one status that a reason belongs to. */
 enum status reason_status(enum reason reason);

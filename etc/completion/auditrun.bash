@@ -11,12 +11,16 @@ _auditrun() {
     local verb=${COMP_WORDS[1]-} words='' verb_words=()
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        words='run executors status record cancel ledger verify --help --version'
+        words='run executors status record cancel disable enable switches ledger verify --help --version'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
         return
     fi
     if [[ $verb == ledger ]] && ((COMP_CWORD == 2)); then
         mapfile -t COMPREPLY < <(compgen -W 'init migrate status list show events checkpoints export import retire keygen --help' -- "$current")
+        return
+    fi
+    if [[ $verb == disable || $verb == enable ]] && ((COMP_CWORD == 2)); then
+        mapfile -t COMPREPLY < <(compgen -W 'all company executor language' -- "$current")
         return
     fi
     case $previous in
@@ -27,7 +31,7 @@ _auditrun() {
             partition_retired'
         ;;
     --network) words='none allowlist open' ;;
-    --language) words='python javascript bash perl lua ruby c' ;;
+    --language | language) words='python javascript bash perl lua ruby c' ;;
     --status)
         words='succeeded failed timed_out limit_exceeded cancelled capability_denied unauthorized
             disabled refused provider_failed interrupted'

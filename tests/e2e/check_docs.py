@@ -189,6 +189,7 @@ args = --languages {source}/tests/languages.d --lib {source}/executors/lib
 [client docs]
 uid = {uid}
 companies = acme
+switches = yes
 """
 
 

@@ -406,7 +406,7 @@ START_TEST(test_kept_events_survive_a_restart)
     stop_ledger();
     ck_assert_int_eq(memory_open(line.base, &sink), 0);
     start_ledger();
-    ck_assert(journal_next_left_event(line.journal, id, &text));
+    ck_assert(journal_next_left_text(line.journal, JOURNAL_EVENT, id, &text));
     AR_AUTO_JSON json_t *value = json_loads(text, 0, NULL);
     free(text);
     ck_assert_int_eq(chain_event_from_json(value, &event, &fault), 0);

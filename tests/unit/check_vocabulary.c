@@ -41,6 +41,7 @@ BOTH_WAYS(output_problem, output_problem_word, output_problem_from_word)
 BOTH_WAYS(language_problem, language_problem_word, language_problem_from_word)
 BOTH_WAYS(outcome, outcome_word, outcome_from_word)
 BOTH_WAYS(event_kind, event_kind_word, event_kind_from_word)
+BOTH_WAYS(switch_scope, switch_scope_word, switch_scope_from_word)
 ONE_WAY(problem, problem_word)
 ONE_WAY(rpc_method, rpc_method_word)
 
@@ -57,6 +58,7 @@ static const struct vocabulary vocabularies[] = {
      language_problem_of_word},
     {"outcome", 0, OUTCOME_COUNT, word_of_outcome, outcome_of_word},
     {"event_kind", 0, EVENT_KIND_COUNT, word_of_event_kind, event_kind_of_word},
+    {"switch_scope", 0, SWITCH_SCOPE_COUNT, word_of_switch_scope, switch_scope_of_word},
     {"method", 0, RPC_METHOD_COUNT, word_of_rpc_method, NULL},
 };
 
