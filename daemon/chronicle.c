@@ -50,6 +50,12 @@ void chronicle_switched(struct line *line, const struct switch_order *order, boo
                           "pid", (json_int_t)client->pid, "stopped", (json_int_t)stopped));
 }
 
+void chronicle_clock_stepped(struct line *line, int64_t step_ms)
+{
+    ledger_note(line->ledger, EVENT_CLOCK_STEPPED,
+                json_pack("{s:I}", "step_ms", (json_int_t)step_ms));
+}
+
 void chronicle_stopped(struct line *line)
 {
     ledger_note(line->ledger, EVENT_STOPPED, json_pack("{s:I}", "runs", (json_int_t)line->total));

@@ -19,6 +19,8 @@ void chronicle_reloaded(struct line *line, bool taken);
  * many runs were cancelled with it. */
 void chronicle_switched(struct line *line, const struct switch_order *order, bool off,
                         const struct peer_client *client, size_t stopped);
+/* {"step_ms"}: the clock on the wall was set by so much. */
+void chronicle_clock_stepped(struct line *line, int64_t step_ms);
 /* {"runs"}: how many this daemon has taken. */
 void chronicle_stopped(struct line *line);
 /* {"name", "version", "envelope_sha256", "envelope"}: what runs are compared with from now on. */

@@ -384,6 +384,14 @@ static int collect_left(void *context, const struct journal_entry *entry)
     return left->text ? 0 : -ENOMEM;
 }
 
+/* Ids rise over a restart, too. */
+static void continue_ids(struct line *line, const char *last_id)
+{
+    uuid7_raise(&line->ids, last_id);
+    id_clock_start(&line->id_clock, clock_wall_us(), clock_monotonic_us(),
+                   (int64_t)uuid7_time_ms(last_id) * 1000);
+}
+
 static int read_left(struct journal *journal)
 {
     const struct journal_state *state = journal_store_state(journal->store);
@@ -391,7 +399,7 @@ static int read_left(struct journal *journal)
     if (!journal->left)
         return -ENOMEM;
     if (state->last_id[0])
-        uuid7_raise(&journal->line->ids, state->last_id);
+        continue_ids(journal->line, state->last_id);
     memcpy(journal->writer, state->writer, sizeof journal->writer);
     journal->last_head.seq = state->head_seq;
     memcpy(journal->last_head.hash, state->head_hash, sizeof journal->last_head.hash);

@@ -101,6 +101,7 @@ int run_line_init(struct line *line, struct event_base *base, const struct confi
 {
     *line = (struct line){
         .base = base, .config = config_hold(config), .started_us = clock_monotonic_us()};
+    id_clock_start(&line->id_clock, clock_wall_us(), clock_monotonic_us(), 0);
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);
     line->bury = event_new(base, -1, 0, bury_dead, line);
@@ -119,12 +120,23 @@ void run_line_free(struct line *line)
     config_release(AR_TAKE(line->config));
 }
 
+static int64_t id_time_us(struct line *line)
+{
+    enum id_clock_change change;
+    int64_t us = id_clock_now(&line->id_clock, clock_wall_us(), clock_monotonic_us(), &change);
+    if (change == ID_CLOCK_DOUBTED)
+        log_warning("the clock is far ahead of what it was: run ids do not follow it yet");
+    else if (change == ID_CLOCK_BELIEVED)
+        log_warning("the clock has stayed far ahead: run ids follow it now");
+    return us;
+}
+
 int run_make_id(struct line *line, char id[UUID7_TEXT_BYTES])
 {
     uint8_t random[10];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return -EIO;
-    uuid7_next(&line->ids, (uint64_t)clock_wall_us() / 1000, random, id);
+    uuid7_next(&line->ids, (uint64_t)id_time_us(line) / 1000, random, id);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #ifndef AUDITRUN_DAEMON_RUN_H
 #define AUDITRUN_DAEMON_RUN_H
 
+#include "daemon/id_clock.h"
 #include "daemon/peer.h"
 #include "daemon/session.h"
 #include "protocol/envelope.h"
@@ -154,6 +155,7 @@ struct line {
     struct switches *switches;
     struct signer *signer; /* NULL: checkpoints are not made */
     struct uuid7_generator ids;
+    struct id_clock id_clock;
     struct run_list runs; /* all that have not been answered */
     struct run_list dead; /* freed at the end of the loop's turn */
     struct event *bury;

@@ -14,6 +14,7 @@
 
 #include "daemon/chronicle.h"
 #include "daemon/clock.h"
+#include "daemon/clock_watch.h"
 #include "daemon/deadline.h"
 #include "daemon/journal.h"
 #include "daemon/ledger.h"
@@ -46,6 +47,7 @@ struct service {
     struct recovery *recovery;
     struct listener *listener;
     struct reload *reload;
+    struct clock_watch *clock_watch;
     struct deadline drain, flush;
     int64_t flush_until_us;
     bool closed; /* the end is in the ledger, or could not be put there */
@@ -275,6 +277,11 @@ static int start_reload(struct service *service)
     return reload_new(&service->line, service->path, &events, service, &service->reload);
 }
 
+static int watch_clock(struct service *service)
+{
+    return clock_watch_new(&service->line, &service->clock_watch);
+}
+
 static int become_subreaper(struct service *service)
 {
     (void)service;
@@ -299,9 +306,9 @@ static int guard_secrets(struct service *service)
 int service_start(const struct config *config, const char *path, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets, start_loop,     become_subreaper, protect_daemon,
-        start_line,    start_journal,  start_switches,   start_ledger,
-        start_signer,  start_resolver, start_executors,  start_reload};
+        guard_secrets,   start_loop,     become_subreaper, protect_daemon, start_line,
+        start_journal,   start_switches, start_ledger,     start_signer,   start_resolver,
+        start_executors, start_reload,   watch_clock};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
@@ -328,6 +335,7 @@ void service_free(struct service *service)
 {
     if (!service)
         return;
+    clock_watch_free(service->clock_watch);
     reload_free(service->reload);
     listener_free(service->listener);
     recovery_free(service->recovery);
