@@ -2,8 +2,9 @@
  * queue.c - how many runs are dispatched at once, and who waits for how long.
  *
  * A run that has its turn holds a place until it has ended. Those that wait stand in a line for each
- * company, first come first served, each with a timer of its own; the companies take turns, so that one
- * that sends a thousand runs makes another wait for those that are running, and not for the thousand.
+ * company, first come first served, each with a timer of its own; the company with the fewest running comes
+ * first, and equals take turns, so that one that sends ten thousand runs makes another wait for those that
+ * are running, and not for the ten thousand.
  * All numbers are bounded by the configuration, in all and for a company; over them is an answer
  * (refused, overloaded), which is recorded like any other end.
  */
@@ -172,17 +173,30 @@ static int start_waiting(struct queue *queue, struct run *run)
     return 0;
 }
 
-/* Of the company whose turn it is the first that has a place now: a busy executor holds up only its own
- * runs, and a company that has all its places only itself. */
+/* The first of a company that has a place now: a busy executor holds up only its own runs. */
+static struct run *first_with_place(const struct queue *queue, const struct queue_company *company)
+{
+    struct run *run;
+    TAILQ_FOREACH(run, &company->waiting, in_queue)
+        if (has_place_for(queue, run))
+            return run;
+    return NULL;
+}
+
+/* Of the company that has the fewest running, and among equals of the one whose turn it is: who comes
+ * with a single run waits for no more than those that are running. */
 static struct run *next_run(const struct queue *queue)
 {
-    struct queue_company *company;
-    struct run *run;
-    TAILQ_FOREACH(company, &queue->companies, link)
-        TAILQ_FOREACH(run, &company->waiting, in_queue)
-            if (has_place_for(queue, run))
-                return run;
-    return NULL;
+    const struct queue_company *company;
+    struct run *next = NULL;
+    TAILQ_FOREACH(company, &queue->companies, link) {
+        if (next && company->running >= next->queue_company->running)
+            continue;
+        struct run *run = first_with_place(queue, company);
+        if (run)
+            next = run;
+    }
+    return next;
 }
 
 void queue_stage(struct run *run, run_done_fn *done)

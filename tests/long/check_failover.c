@@ -436,6 +436,55 @@ START_TEST(a_state_directory_is_copied)
 }
 END_TEST
 
+/* Two hosts on one ledger, and its primary is killed under the load of both: each goes on in its own chain
+ * at the new primary; nothing is lost and nothing is there twice. */
+START_TEST(two_daemons_lose_their_primary)
+{
+    static const struct load_options options[] = {
+        {.name = "one", .clients = 16, .in_flight = 2, .sleep_ms = 5},
+        {.name = "two", .clients = 16, .in_flight = 2, .sleep_ms = 5}};
+    char url[URL_BYTES];
+    struct pair pair;
+    struct daemon *daemons[2];
+    struct load *loads[2];
+    size_t asked = 0;
+    ck_assert(pair_begin(&pair));
+    pair_url(&pair, url);
+    for (int i = 0; i < 2; i++) {
+        daemons[i] = prepare_daemon(url, i == 0);
+        daemon_start_again(daemons[i]);
+        loads[i] = load_begin(daemons[i], &options[i]);
+        load_go(loads[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        load_await_told(loads[i], 4 * SOME, WAIT_MS);
+    ck_assert(pair_fail_over(&pair, PAIR_SECOND));
+    const char *now = pair_url_of(&pair, PAIR_SECOND);
+    for (int i = 0; i < 2; i++)
+        load_await_told(loads[i], 4 * SOME, WAIT_MS);
+    for (int i = 0; i < 2; i++) {
+        load_rest(loads[i], WAIT_MS);
+        struct load_counts counts = load_counts(loads[i]);
+        ck_assert_int_eq(counts.asked, counts.told + counts.kept);
+        asked += (size_t)counts.asked;
+    }
+    ck_assert_uint_eq(load_expect_rows((const struct load *const *)loads, 2, now, NULL, WAIT_MS),
+                      asked);
+    expect_sql(now, "SELECT count(DISTINCT writer) FROM auditrun.runs", "2");
+    expect_sql(now, "SELECT count(*) FROM auditrun.events WHERE kind = 'gap'", "0");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(daemon_terminate(daemons[i]), 0);
+        load_expect_nothing_open(daemons[i]);
+    }
+    load_expect_sql_verify(now);
+    for (int i = 0; i < 2; i++) {
+        load_free(loads[i]);
+        daemon_free(daemons[i]);
+    }
+    pair_end(&pair);
+}
+END_TEST
+
 /* The old one serves, or is held by SIGSTOP with a batch at the ledger: a second one on its journal does
  * not start, and the old one goes on. */
 START_TEST(a_journal_is_taken)
@@ -531,6 +580,7 @@ int main(void)
     tcase_add_test(whole, the_postmaster_is_killed);
     tcase_add_test(whole, the_disk_is_full);
     tcase_add_loop_test(two, the_standby_has_not_got_it, 0, 2);
+    tcase_add_test(two, two_daemons_lose_their_primary);
     tcase_add_unchecked_fixture(writers, start_server, stop_server);
     tcase_add_test(writers, a_state_directory_is_copied);
     tcase_add_test(writers, a_journal_is_taken);
