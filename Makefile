@@ -133,6 +133,9 @@ stack_check_journal_damage := $(stack_check_crash)
 stack_check_failover := $(stack_check_crash)
 stack_check_soak := $(stack_check_crash)
 
+# The ranges of ids beside the files that give some.
+stack_check_subids := $(stack_exec-namespace)
+
 # Tools that are a part of tests/lib as a program.
 stack_data_service := $(stack_test)
 

@@ -8,7 +8,7 @@
  */
 #include "executors/namespace/idrange.h"
 
-#include "executors/namespace/subids.h"
+#include "protocol/subids.h"
 
 #include <grp.h>
 #include <pwd.h>

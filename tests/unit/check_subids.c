@@ -3,7 +3,7 @@
  * may not be in a range of ids.
  */
 #include "executors/namespace/idrange.h"
-#include "executors/namespace/subids.h"
+#include "protocol/subids.h"
 #include "tests/unit/unit.h"
 
 #define USER 1001
@@ -88,6 +88,25 @@ START_TEST(test_lines_that_are_none)
 }
 END_TEST
 
+START_TEST(test_ids_are_listed)
+{
+    static const char text[] = "ada:10:2\nroot:1:9\nx\n1001:20:3\nada:30:4\n";
+    struct subids_range ranges[3];
+    for (size_t max = 0; max <= AR_COUNT(ranges); max++) {
+        FILE *file = fmemopen((void *)(uintptr_t)text, sizeof text, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_eq(subids_list(file, "ada", USER, ranges, max), max);
+        (void)fclose(file);
+    }
+    ck_assert_uint_eq(ranges[0].first, 10);
+    ck_assert_uint_eq(ranges[0].count, 2);
+    ck_assert_uint_eq(ranges[1].first, 20);
+    ck_assert_uint_eq(ranges[1].count, 3);
+    ck_assert_uint_eq(ranges[2].first, 30);
+    ck_assert_uint_eq(ranges[2].count, 4);
+}
+END_TEST
+
 static bool taken(const char *text, uint32_t first, uint32_t count)
 {
     static const struct subids_owner owners[] = {{"root", 0}, {"auditrun", 900}};
@@ -140,7 +159,8 @@ START_TEST(test_users_are_seen)
 }
 END_TEST
 
-static const TTest **const files[] = {&test_ids_are_found, &test_lines_that_are_none, NULL};
+static const TTest **const files[] = {&test_ids_are_found, &test_lines_that_are_none,
+                                      &test_ids_are_listed, NULL};
 static const TTest **const ranges[] = {&test_ranges_that_overlap, &test_ranges_that_cannot_be,
                                        &test_users_are_seen, NULL};
 

@@ -4,7 +4,7 @@
  * The helpers newuidmap and newgidmap decide by the same files what they do for whom; this reader
  * only finds out what to ask them for, so that a line it takes and they do not costs a refusal.
  */
-#include "executors/namespace/subids.h"
+#include "protocol/subids.h"
 
 #include <string.h>
 
@@ -80,6 +80,17 @@ int subids_find(FILE *file, const char *name, uid_t uid, uint32_t number, uint32
         number -= line.count;
     }
     return any ? 2 : 1;
+}
+
+size_t subids_list(FILE *file, const char *name, uid_t uid, struct subids_range *ranges, size_t max)
+{
+    char buffer[LINE_BYTES];
+    struct line line;
+    size_t count = 0;
+    while (count < max && next_line(file, buffer, &line))
+        if (is_owner(&line, name, uid))
+            ranges[count++] = (struct subids_range){.first = line.first, .count = line.count};
+    return count;
 }
 
 static bool is_one_of(const struct line *line, const struct subids_owner *owners, size_t count)
