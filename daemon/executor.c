@@ -113,6 +113,7 @@ static int fill(struct slot *slot)
                                    .program = executor->config->program,
                                    .arguments = &executor->config->args,
                                    .slot = slot->number,
+                                   .id_space = executor->line->id_space,
                                    .reach = slot->reach,
                                    .events = &provider_events,
                                    .context = slot};
@@ -395,8 +396,9 @@ void executor_probe(struct executor *executor, void (*answered)(void *context), 
 {
     executor->answered = answered;
     executor->answer_context = context;
-    executor->probe = probe_start(executor->line->base, executor->config->program,
-                                  &executor->config->args, probe_answered, executor);
+    executor->probe =
+        probe_start(executor->line->base, executor->config->program, &executor->config->args,
+                    executor->line->id_space, probe_answered, executor);
     if (!executor->probe)
         probe_answered(executor, NULL, "it cannot be started");
 }

@@ -5,6 +5,9 @@
  * matches no [client], or of whom we cannot tell, is answered `forbidden` once and cut off. Over
  * socket.max_connections, or out of descriptors, the listener waits until a session has gone: those
  * that wait in the backlog are served then, and nobody is half served.
+ *
+ * A socket of the service manager outlives the daemon: it is neither bound, nor given a mode, nor
+ * unlinked here.
  */
 #include "daemon/listener.h"
 
@@ -28,6 +31,7 @@
 struct listener {
     struct line *line;
     int fd;
+    bool inherited; /* bound by the service manager, whose the socket file is */
     struct event *acceptable;
     struct event *bury;
     struct deadline pause;
@@ -198,18 +202,22 @@ static int make_events(struct listener *listener)
     return event_add(listener->acceptable, NULL) == 0 ? 0 : -ENOMEM;
 }
 
-int listener_open(struct line *line, struct listener **out)
+int listener_open(struct line *line, int inherited, struct listener **out)
 {
+    AR_AUTO_CLOSE int fd = inherited;
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return -ENOMEM;
     size_t most = (size_t)line->config->max_connections;
     listener->line = line;
     listener->room = line->config->max_connections;
-    listener->fd = -1;
+    listener->inherited = inherited >= 0;
+    listener->fd = base_take_fd(&fd);
     listener->open = calloc(most, sizeof(struct session *));
     listener->dead = calloc(most, sizeof(struct session *));
-    int rc = listener->open && listener->dead ? bind_socket(listener) : -ENOMEM;
+    int rc = listener->open && listener->dead ? 0 : -ENOMEM;
+    if (rc == 0 && !listener->inherited)
+        rc = bind_socket(listener);
     if (rc == 0)
         rc = make_events(listener);
     if (rc < 0)
@@ -226,7 +234,8 @@ void listener_stop(struct listener *listener)
         return;
     if (listener->acceptable)
         (void)event_del(listener->acceptable);
-    (void)unlink(listener->address.sun_path);
+    if (!listener->inherited)
+        (void)unlink(listener->address.sun_path);
     (void)close(listener->fd);
     listener->fd = -1;
 }

@@ -11,11 +11,14 @@ struct listener;
 struct session;
 
 /* Binds socket.path (a stale socket file is taken away; a live one, or anything that is no socket, is
- * an error) and listens. 0 with *out owned, or -errno (-EADDRINUSE: another daemon answers there). */
-int listener_open(struct line *line, struct listener **out) AR_MUST_CHECK;
-/* No new connections from now on; those that are open go on. */
+ * an error) and listens. inherited: a socket that listens already (activation.h), which is taken over in
+ * its place, also when this fails; -1: none. 0 with *out owned, or -errno (-EADDRINUSE: another daemon
+ * answers there). */
+int listener_open(struct line *line, int inherited, struct listener **out) AR_MUST_CHECK;
+/* No new connections from now on; those that are open go on. The socket file is taken away, unless the
+ * socket was inherited: who connects to it waits for the next daemon then. */
 void listener_stop(struct listener *listener);
-/* Stops, closes every session and takes the socket file away. */
+/* Stops and closes every session. */
 void listener_free(struct listener *listener);
 
 int64_t listener_sessions(const struct listener *listener);

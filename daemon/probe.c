@@ -105,22 +105,22 @@ static void too_late(void *context)
 }
 
 static int start_process(struct probe *probe, const char *program,
-                         const struct text_list *arguments, int output)
+                         const struct text_list *arguments, int id_space, int output)
 {
-    char path[] = SPAWN_PATH;
-    char *environment[] = {path, NULL};
+    char path[] = SPAWN_PATH, space[] = SPAWN_ID_SPACE;
+    char *environment[] = {path, id_space >= 0 ? space : NULL, NULL};
     AR_AUTO_FREE char **argv = spawn_arguments(program, arguments, "capabilities");
     if (!argv)
         return -ENOMEM;
     struct spawn spawn = {.program = program,
                           .arguments = argv,
                           .environment = environment,
-                          .descriptors = {-1, output, -1, -1}};
+                          .descriptors = {-1, output, -1, -1, id_space}};
     return spawn_start(&spawn, &probe->pid, &probe->pidfd);
 }
 
 static int start_all(struct probe *probe, struct event_base *base, const char *program,
-                     const struct text_list *arguments)
+                     const struct text_list *arguments, int id_space)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -131,7 +131,7 @@ static int start_all(struct probe *probe, struct event_base *base, const char *p
         return -errno;
     int rc = deadline_init(&probe->deadline, base, too_late, probe);
     if (rc == 0)
-        rc = start_process(probe, program, arguments, output);
+        rc = start_process(probe, program, arguments, id_space, output);
     if (rc < 0)
         return rc;
     probe->ended = event_new(base, probe->pidfd, EV_READ | EV_PERSIST, process_ended, probe);
@@ -144,8 +144,8 @@ static int start_all(struct probe *probe, struct event_base *base, const char *p
 }
 
 struct probe *probe_start(struct event_base *base, const char *program,
-                          const struct text_list *arguments, probe_answer_fn *answered,
-                          void *context)
+                          const struct text_list *arguments, int id_space,
+                          probe_answer_fn *answered, void *context)
 {
     struct probe *probe = calloc(1, sizeof *probe);
     if (!probe)
@@ -153,7 +153,7 @@ struct probe *probe_start(struct event_base *base, const char *program,
     probe->answered = answered;
     probe->context = context;
     probe->pidfd = probe->output = -1;
-    if (start_all(probe, base, program, arguments) < 0) {
+    if (start_all(probe, base, program, arguments, id_space) < 0) {
         probe_free(probe);
         return NULL;
     }

@@ -268,9 +268,9 @@ static void name_reach(unsigned reach, char *text, size_t room)
 static int start_process(struct provider *provider, const struct provider_start *start, int control,
                          int diagnostics)
 {
-    char path[] = SPAWN_PATH;
+    char path[] = SPAWN_PATH, space[] = SPAWN_ID_SPACE;
     char slot[32], limits[160], reach[48];
-    char *environment[] = {path, slot, limits, reach, NULL};
+    char *environment[] = {path, slot, limits, reach, start->id_space >= 0 ? space : NULL, NULL};
     AR_AUTO_FREE char **arguments = spawn_arguments(start->program, start->arguments, "serve");
     if (!arguments)
         return -ENOMEM;
@@ -280,7 +280,7 @@ static int start_process(struct provider *provider, const struct provider_start 
     struct spawn spawn = {.program = start->program,
                           .arguments = arguments,
                           .environment = environment,
-                          .descriptors = {-1, -1, diagnostics, control}};
+                          .descriptors = {-1, -1, diagnostics, control, start->id_space}};
     int rc = spawn_start(&spawn, &provider->pid, &provider->pidfd);
     return rc == 0 ? cgroup_attach(provider->cgroup, provider->pid) : rc;
 }

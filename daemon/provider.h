@@ -47,6 +47,7 @@ struct provider_start {
     const char *program;
     const struct text_list *arguments; /* before "serve" */
     int slot;
+    int id_space;   /* the namespace with the ids of slots, borrowed (daemon/idspace.h); -1: none */
     unsigned reach; /* PROVIDER_REACHES_*: what its runs may reach, told to it at its start */
     const struct provider_events *events;
     void *context;

@@ -99,8 +99,10 @@ static void bury_dead(evutil_socket_t fd, short what, void *context)
 
 int run_line_init(struct line *line, struct event_base *base, const struct config *config)
 {
-    *line = (struct line){
-        .base = base, .config = config_hold(config), .started_us = clock_monotonic_us()};
+    *line = (struct line){.base = base,
+                          .config = config_hold(config),
+                          .id_space = -1,
+                          .started_us = clock_monotonic_us()};
     id_clock_start(&line->id_clock, clock_wall_us(), clock_monotonic_us(), 0);
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);

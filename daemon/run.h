@@ -159,6 +159,7 @@ struct line {
     struct run_list runs; /* all that have not been answered */
     struct run_list dead; /* freed at the end of the loop's turn */
     struct event *bury;
+    int id_space;            /* with the ids of slots (daemon/idspace.h), borrowed; -1: none */
     struct latency *latency; /* of the loop, while there are runs */
     bool draining;
     int64_t total;

@@ -12,6 +12,7 @@
  */
 #include "daemon/service.h"
 
+#include "daemon/activation.h"
 #include "daemon/chronicle.h"
 #include "daemon/clock.h"
 #include "daemon/clock_watch.h"
@@ -37,6 +38,7 @@
 
 #define SERVICE_FLUSH_STEP_MS 10
 #define SERVICE_FLUSH_MS      2000
+#define SERVICE_FEEDS         3 /* in an interval of the watchdog */
 
 struct service {
     const struct config *config; /* at the start; line.config is the one in force */
@@ -49,6 +51,9 @@ struct service {
     struct reload *reload;
     struct clock_watch *clock_watch;
     struct deadline drain, flush;
+    struct deadline watchdog;
+    int id_space;  /* borrowed; -1: none */
+    int inherited; /* the socket of the service manager; -1: none, or the listener's */
     int64_t flush_until_us;
     bool closed; /* the end is in the ledger, or could not be put there */
     bool executors_answered, ledger_answered, failed;
@@ -59,11 +64,14 @@ static void finish_start(struct service *service)
     if (!service->executors_answered || !service->ledger_answered || service->listener)
         return;
     service->recovery = recovery_start(&service->line);
-    int rc = service->recovery ? listener_open(&service->line, &service->listener) : -ENOMEM;
+    const bool activated = service->inherited >= 0;
+    int rc = service->recovery ? listener_open(&service->line, base_take_fd(&service->inherited),
+                                               &service->listener)
+                               : -ENOMEM;
     if (rc == 0) {
         log_info("ready: writer %s, socket %s", ledger_writer(service->line.ledger),
-                 service->line.config->socket_path);
-        notify_send(&service->notify, "READY=1");
+                 activated ? "of the service manager" : service->line.config->socket_path);
+        notify_ready(&service->notify, "serving");
         return;
     }
     log_error("cannot listen on %s: %s", service->line.config->socket_path,
@@ -86,6 +94,14 @@ static void ledger_answered(void *context, bool up)
     (void)up;
     service->ledger_answered = true;
     finish_start(service);
+}
+
+/* The loop itself says that it is alive: a timer of somebody else would say so for a loop that hangs. */
+static void feed_watchdog(void *context)
+{
+    struct service *service = context;
+    notify_watchdog(&service->notify);
+    deadline_start(&service->watchdog, service->notify.watchdog_ms / SERVICE_FEEDS);
 }
 
 /* ---- the end ---------------------------------------------------------------------------------- */
@@ -146,7 +162,7 @@ static void terminate(void *context)
         return;
     }
     log_info("ending: %zu runs on the line", run_count(&service->line, 0, RUN_STATE_COUNT));
-    notify_send(&service->notify, "STOPPING=1");
+    notify_stopping(&service->notify, "runs that are under way come to their end");
     service->line.draining = true;
     if (service->listener)
         listener_stop(service->listener);
@@ -177,7 +193,7 @@ static void is_taken(void *context)
 static void reload_is_over(void *context)
 {
     struct service *service = context;
-    notify_send(&service->notify, "READY=1");
+    notify_ready(&service->notify, "serving");
 }
 
 /* Before the daemon is ready, and when it ends, there is nothing to be reloaded. */
@@ -186,7 +202,7 @@ static void reload(void *context)
     struct service *service = context;
     if (!service->listener || service->line.draining)
         return;
-    notify_reloading(&service->notify);
+    notify_reloading(&service->notify, "taking a changed configuration into force");
     reload_start(service->reload);
 }
 
@@ -200,6 +216,19 @@ static int start_loop(struct service *service)
         rc = deadline_init(&service->drain, loop_base(service->loop), stop_runs, service);
     if (rc == 0)
         rc = deadline_init(&service->flush, loop_base(service->loop), flush_answers, service);
+    if (rc == 0)
+        rc = deadline_init(&service->watchdog, loop_base(service->loop), feed_watchdog, service);
+    if (rc == 0 && service->notify.watchdog_ms > 0)
+        deadline_start(&service->watchdog, 0);
+    return rc;
+}
+
+static int take_socket(struct service *service)
+{
+    const char *problem;
+    int rc = activation_take(&service->inherited, &problem);
+    if (rc > 0)
+        log_error("the socket of the service manager is of no use: %s", problem);
     return rc;
 }
 
@@ -208,6 +237,7 @@ static int start_line(struct service *service)
     int rc = run_line_init(&service->line, loop_base(service->loop), service->config);
     service->line.emptied = line_emptied;
     service->line.main = service;
+    service->line.id_space = service->id_space;
     if (rc < 0)
         return rc;
     service->line.queue = queue_new(&service->line);
@@ -303,17 +333,19 @@ static int guard_secrets(struct service *service)
     return secrets_guard(&service->config->secrets);
 }
 
-int service_start(const struct config *config, const char *path, struct service **out)
+int service_start(const struct config *config, const char *path, int id_space, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets,   start_loop,     become_subreaper, protect_daemon, start_line,
-        start_journal,   start_switches, start_ledger,     start_signer,   start_resolver,
-        start_executors, start_reload,   watch_clock};
+        guard_secrets,  take_socket,     start_loop,     become_subreaper, protect_daemon,
+        start_line,     start_journal,   start_switches, start_ledger,     start_signer,
+        start_resolver, start_executors, start_reload,   watch_clock};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
     service->config = config;
     service->path = path;
+    service->id_space = id_space;
+    service->inherited = -1;
     notify_init(&service->notify);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
@@ -351,6 +383,8 @@ void service_free(struct service *service)
     run_line_free(&service->line);
     deadline_free(&service->drain);
     deadline_free(&service->flush);
+    deadline_free(&service->watchdog);
+    base_close(&service->inherited);
     loop_free(service->loop);
     free(service);
 }

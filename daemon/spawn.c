@@ -26,9 +26,10 @@ static int add_descriptors(const struct spawn *spawn, posix_spawn_file_actions_t
             rc = posix_spawn_file_actions_adddup2(actions, spawn->descriptors[i], i);
         else if (i < 3)
             rc = posix_spawn_file_actions_addopen(actions, i, "/dev/null", O_RDWR, 0);
+        else
+            rc = posix_spawn_file_actions_addclose(actions, i);
     }
-    int first = spawn->descriptors[3] >= 0 ? 4 : 3;
-    return rc ? rc : posix_spawn_file_actions_addclosefrom_np(actions, first);
+    return rc ? rc : posix_spawn_file_actions_addclosefrom_np(actions, SPAWN_DESCRIPTORS);
 }
 
 static int set_attributes(posix_spawnattr_t *attributes)

@@ -8,19 +8,21 @@
 
 #include <sys/types.h>
 
-#define SPAWN_DESCRIPTORS 4
+#define SPAWN_DESCRIPTORS 5
 /* What the kernel is told of the daemon and of all that it starts, for a machine without memory: the
  * runs go first. */
 #define SPAWN_OWN_OOM_SCORE   "-900"
 #define SPAWN_CHILD_OOM_SCORE "500"
-#define SPAWN_PATH            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* Tells a program that descriptor 4 is the user namespace with the ids of slots (daemon/idspace.h). */
+#define SPAWN_ID_SPACE "AUDITRUN_ID_SPACE=4"
+#define SPAWN_PATH     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct spawn {
     const char *program;
     char *const *arguments;   /* argv, NULL-terminated */
     char *const *environment; /* likewise */
-    /* What becomes descriptor 0 to 3; -1: /dev/null (0 to 2) or closed (3). Everything else is closed
-     * in the program. */
+    /* What becomes descriptor 0 to 4; -1: /dev/null (0 to 2) or closed (3, 4). Everything else is closed
+     * in the program. What becomes 4 must be above that. */
     int descriptors[SPAWN_DESCRIPTORS];
 };
 

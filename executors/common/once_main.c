@@ -203,5 +203,6 @@ int main(int argc, char **argv)
     if (strcmp(verb, "serve") != 0)
         return refuse("the verb is capabilities or serve");
     argv[argc - 1] = run;
+    (void)unsetenv("AUDITRUN_ID_SPACE"); /* descriptor 4 is another one in the command */
     return serve(command);
 }

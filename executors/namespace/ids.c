@@ -6,18 +6,23 @@
  * it, and ends. Without either the process maps its own ids itself, for which the kernel asks that
  * setgroups be switched off.
  *
+ * With an id space nobody's help is needed. Whoever is the user that made it may enter it, and there has
+ * the privilege to become one of its ids; the slot's own namespace is then made below it, and mapped as
+ * root would do it. Files of the host are never looked at from in there.
+ *
  * A helper is set-uid root: it is executed by its absolute path, with no environment, and with
  * /dev/null as its only descriptors. What it prints is of no use to anybody here.
  */
 #include "executors/namespace/ids.h"
 
-#include "executors/namespace/subids.h"
+#include "protocol/subids.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -25,6 +30,7 @@
 #define GID_HELPER     "/usr/bin/newgidmap"
 #define HELPER_REFUSED 255 /* an exit status that is no errno: no map has been written */
 #define NUMBER_BYTES   16
+#define SPACE_FIRST    1 /* docs/executors.md */
 
 /* ---- who ---------------------------------------------------------------------------------------- */
 
@@ -44,7 +50,7 @@ static int choose_subordinate(uint32_t number, struct ids *ids, const char **pro
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user ? user->pw_name : NULL;
 
-    *ids = (struct ids){.uid = geteuid(), .gid = getegid()};
+    *ids = (struct ids){.space = -1, .uid = geteuid(), .gid = getegid()};
     if (access(UID_HELPER, X_OK) < 0 || access(GID_HELPER, X_OK) < 0)
         return 0;
     uint32_t uid, gid;
@@ -52,7 +58,7 @@ static int choose_subordinate(uint32_t number, struct ids *ids, const char **pro
     if (result == 0)
         result = find_in(SUBIDS_GIDS, name, number, &gid);
     if (result == 0)
-        *ids = (struct ids){.own = true, .by_helper = true, .uid = uid, .gid = gid};
+        *ids = (struct ids){.own = true, .by_helper = true, .space = -1, .uid = uid, .gid = gid};
     if (result < 2)
         return result < 0 ? result : 0;
     *problem =
@@ -60,8 +66,14 @@ static int choose_subordinate(uint32_t number, struct ids *ids, const char **pro
     return 1;
 }
 
-int ids_choose(const struct idrange *range, uint32_t number, struct ids *ids, const char **problem)
+int ids_choose(const struct idrange *range, int space, uint32_t number, struct ids *ids,
+               const char **problem)
 {
+    if (geteuid() != 0 && space >= 0) { /* one that is not there cannot be become */
+        *ids = (struct ids){
+            .own = true, .space = space, .uid = SPACE_FIRST + number, .gid = SPACE_FIRST + number};
+        return 0;
+    }
     if (geteuid() != 0)
         return choose_subordinate(number, ids, problem);
     if (!idrange_is_right(range, problem))
@@ -70,7 +82,8 @@ int ids_choose(const struct idrange *range, uint32_t number, struct ids *ids, co
         *problem = "the slot is beyond the range of ids (--uid-count)";
         return 1;
     }
-    *ids = (struct ids){.own = true, .uid = range->first + number, .gid = range->first + number};
+    *ids = (struct ids){
+        .own = true, .space = -1, .uid = range->first + number, .gid = range->first + number};
     return 0;
 }
 
@@ -205,10 +218,26 @@ static int enter_unmapped(struct failure *failure)
     return unshare(CLONE_NEWUSER) < 0 ? step_fail(failure, STEP_USER_NAMESPACE, errno) : 0;
 }
 
+/* Becomes the slot's id within the space. The kernel makes a process that changes its user one whose
+ * files in /proc are root's, but the map is still to be written there; nobody else is this user. */
+static int enter_space(const struct ids *ids, struct failure *failure)
+{
+    if (setns(ids->space, CLONE_NEWUSER) < 0)
+        return step_fail(failure, STEP_ID_SPACE, errno);
+    if (setgroups(0, NULL) < 0 || setresgid(ids->gid, ids->gid, ids->gid) < 0 ||
+        setresuid(ids->uid, ids->uid, ids->uid) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return step_fail(failure, STEP_ID_SPACE, errno);
+    (void)close(ids->space);
+    return 0;
+}
+
 int ids_take(struct ids *ids, struct failure *failure)
 {
-    const struct ids caller = {.uid = geteuid(), .gid = getegid()};
-    int result = ids->own ? enter_mapped(ids, failure) : enter_unmapped(failure);
+    const struct ids caller = {.space = -1, .uid = geteuid(), .gid = getegid()};
+    int result = ids->space >= 0 ? enter_space(ids, failure) : 0;
+    if (result < 0)
+        return result;
+    result = ids->own ? enter_mapped(ids, failure) : enter_unmapped(failure);
     if (result == HELPER_REFUSED)
         *ids = caller;
     if (result < 0 || ids->own)
@@ -224,5 +253,6 @@ int ids_become(bool own)
     if (setresgid(IDS_INSIDE, IDS_INSIDE, IDS_INSIDE) < 0 ||
         setresuid(IDS_INSIDE, IDS_INSIDE, IDS_INSIDE) < 0)
         return -errno;
-    return 0;
+    /* It does not follow where it is the same user on the host as before. */
+    return own && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }

@@ -11,9 +11,14 @@
 #include "executors/namespace/probe.h"
 #include "executors/namespace/provider.h"
 
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <linux/nsfs.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define NAME     "auditrun-executor-namespace"
 #define MAX_SLOT 1000000
@@ -46,6 +51,7 @@ struct settings {
     const char *modules;
     struct idrange range; /* of host ids, as root */
     uint32_t number;      /* of the slot */
+    int space;            /* user namespace with the ids of slots; -1: none */
 };
 
 static int refuse(const char *what)
@@ -104,6 +110,22 @@ static bool read_reach(const char *words, unsigned *reach)
     return true;
 }
 
+/* The id space, as the daemon tells a provider: nothing that is executed later may have it. False: what
+ * was told is none. */
+static bool take_space(const char *text, int *space)
+{
+    uint32_t number;
+    *space = -1;
+    if (!text)
+        return true;
+    if (!read_number(text, INT_MAX, &number) || number <= STDERR_FILENO ||
+        ioctl((int)number, NS_GET_NSTYPE) != CLONE_NEWUSER ||
+        fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
+        return false;
+    *space = (int)number;
+    return true;
+}
+
 static int read_languages(const char *directory, struct languages *languages)
 {
     struct languages_fault fault;
@@ -129,7 +151,7 @@ static int read_modules(const char *folder, struct modules *modules)
 static int choose_ids(const struct settings *settings, bool look_around, struct ids *ids)
 {
     const char *problem = "they cannot be looked up";
-    int result = ids_choose(&settings->range, settings->number, ids, &problem);
+    int result = ids_choose(&settings->range, settings->space, settings->number, ids, &problem);
     if (result == 0 && look_around && geteuid() == 0)
         result = idrange_is_free(&settings->range, &problem) ? 0 : 1;
     if (result != 0)
@@ -242,6 +264,8 @@ int main(int argc, char **argv)
     const char *slot = getenv("AUDITRUN_SLOT");
     bool answered = false;
 
+    if (!take_space(getenv("AUDITRUN_ID_SPACE"), &settings.space))
+        return refuse("AUDITRUN_ID_SPACE is not the descriptor of a user namespace");
     if (slot && !read_number(slot, MAX_SLOT, &settings.number))
         return refuse("AUDITRUN_SLOT is not the number of a slot");
     int status = read_options(argc, argv, &settings, &answered);

@@ -9,6 +9,7 @@
 static const char *const words[STEP_COUNT] = {
     [STEP_NONE] = "",
     [STEP_MEMORY] = "the memory of the slot",
+    [STEP_ID_SPACE] = "the id of the slot (do /etc/subuid and /etc/subgid give one for each slot?)",
     [STEP_USER_NAMESPACE] = "the user namespace (are unprivileged user namespaces allowed here?)",
     [STEP_ID_MAP] = "the map of user and group ids",
     [STEP_IDS] = "the user and group id of the sandbox",

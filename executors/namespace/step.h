@@ -13,6 +13,7 @@ enum step {
     STEP_NONE,
     /* once for a slot */
     STEP_MEMORY,
+    STEP_ID_SPACE,
     STEP_USER_NAMESPACE,
     STEP_ID_MAP,
     STEP_IDS,
