@@ -441,6 +441,8 @@ format:
 # ---- installing -----------------------------------------------------------------------------------
 
 unitdir = $(prefix)/lib/systemd/system
+sysusersdir = $(prefix)/lib/sysusers.d
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
 completiondir = $(datadir)/bash-completion/completions
 confdir = $(sysconfdir)/auditrun
 executordir = $(libexecdir)/auditrun
@@ -479,6 +481,9 @@ install: all
 	$(Q)for unit in $(units); do \
 		$(INSTALL) -d $(DESTDIR)$(unitdir) && \
 		$(place) "$$unit" >$(DESTDIR)$(unitdir)/"$${unit##*/}" || exit 1; done
+	$(Q)$(INSTALL) -d $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
+	$(Q)$(place) systemd/auditrun.sysusers >$(DESTDIR)$(sysusersdir)/auditrun.conf
+	$(Q)$(place) systemd/auditrun.tmpfiles >$(DESTDIR)$(tmpfilesdir)/auditrun.conf
 	$(Q)for conf in $(configurations); do \
 		name=$(DESTDIR)$(confdir)/$${conf#etc/}; \
 		$(INSTALL) -d "$${name%/*}" && $(place) "$$conf" >"$$name.new" || exit 1; \
@@ -497,6 +502,7 @@ uninstall:
 		$(addprefix $(docdir)/,$(notdir $(documents))) \
 		$(addprefix $(sqldir)/,$(notdir $(migrations))) \
 		$(addprefix $(moduledir)/,$(code_modules:executors/lib/%=%)) \
+		$(sysusersdir)/auditrun.conf $(tmpfilesdir)/auditrun.conf \
 		$(addprefix $(unitdir)/,$(notdir $(units))))
 	$(Q)for conf in $(configurations); do \
 		name=$(DESTDIR)$(confdir)/$${conf#etc/}; rm -f "$$name.new"; \
