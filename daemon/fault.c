@@ -7,6 +7,7 @@
 
 #ifdef AR_FAULT_POINTS
 
+#    include <poll.h>
 #    include <signal.h>
 #    include <stdatomic.h>
 #    include <string.h>
@@ -34,7 +35,10 @@ bool fault_is_due(const char *name)
 void fault_strike(void)
 {
     const char *fault = getenv("AUDITRUND_FAULT");
-    (void)kill(getpid(), fault && strstr(fault, ":stop") ? SIGSTOP : SIGKILL);
+    if (fault && strstr(fault, ":stall"))
+        (void)poll(NULL, 0, FAULT_STALL_MS);
+    else
+        (void)kill(getpid(), fault && strstr(fault, ":stop") ? SIGSTOP : SIGKILL);
 }
 
 #endif

@@ -23,9 +23,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define PATH_BYTES 256
-#define URL_BYTES  512
-#define POLL_MS    5
+#define PATH_BYTES  256
+#define URL_BYTES   512
+#define POLL_MS     5
+#define MAX_SOCKETS 4
 
 struct daemon {
     pid_t pid;
@@ -34,6 +35,8 @@ struct daemon {
     char socket[PATH_BYTES], log[PATH_BYTES], config[PATH_BYTES], journal[PATH_BYTES];
     char ledger[URL_BYTES];
     const char *const *environment;
+    const int *sockets;
+    size_t socket_count;
     char fault[64];          /* NAME=VALUE of this launch, "": none */
     bool killed;             /* by us: its control groups are there until the next start */
     struct processes below;  /* right before its last end */
@@ -134,6 +137,8 @@ struct daemon *daemon_prepare(const struct daemon_options *options)
     else
         (void)snprintf(daemon->ledger, URL_BYTES, "sqlite:%s/ledger.db", daemon->folder);
     daemon->environment = options->environment;
+    daemon->sockets = options->sockets;
+    daemon->socket_count = options->socket_count;
     daemon_configure(daemon, options->config);
     if (!options->without_ledger)
         make_ledger(daemon);
@@ -149,6 +154,26 @@ struct daemon *daemon_new(const struct daemon_options *options)
 
 /* ---- starting --------------------------------------------------------------------------------- */
 
+/* sd_listen_fds(3): from 3 on, for this process. */
+static bool give_sockets(const struct daemon *daemon)
+{
+    char pid[24], count[24];
+    int high[MAX_SOCKETS];
+    if (daemon->socket_count == 0)
+        return true;
+    for (size_t i = 0; i < daemon->socket_count; i++)
+        if (i == AR_COUNT(high) ||
+            (high[i] = fcntl(daemon->sockets[i], F_DUPFD_CLOEXEC, 3 + MAX_SOCKETS)) < 0)
+            return false;
+    for (size_t i = 0; i < daemon->socket_count; i++)
+        if (dup2(high[i], 3 + (int)i) < 0)
+            return false;
+    (void)snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    (void)snprintf(count, sizeof(count), "%zu", daemon->socket_count);
+    return setenv("LISTEN_PID", pid, 1) == 0 && setenv("LISTEN_FDS", count, 1) == 0 &&
+           setenv("LISTEN_FDNAMES", "clients", 1) == 0;
+}
+
 static void become_daemon(const struct daemon *daemon, pid_t parent)
 {
     char program[PATH_BYTES];
@@ -162,7 +187,8 @@ static void become_daemon(const struct daemon *daemon, pid_t parent)
         (void)putenv((char *)(uintptr_t)daemon->environment[i]);
     if (daemon->fault[0])
         (void)putenv((char *)(uintptr_t)daemon->fault);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || !delegation_enter())
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || !delegation_enter() ||
+        !give_sockets(daemon))
         _exit(126);
     execl(program, program, "--config", daemon->config, (char *)NULL);
     _exit(127);

@@ -29,6 +29,8 @@ struct daemon_options {
     const char *ledger_url;         /* NULL: a SQLite ledger in the folder */
     bool without_ledger;            /* the ledger is not made ready */
     const char *const *environment; /* NAME=VALUE..., NULL at the end: added to our own */
+    const int *sockets; /* given to it as a service manager does (LISTEN_FDS), borrowed */
+    size_t socket_count;
 };
 
 /* Makes the folder and the ledger, starts the daemon and waits until it answers `status`. */
