@@ -40,7 +40,9 @@ is_empty() {
 
 expect 'install' goal install
 for path in /sbin/auditrund /bin/auditrun /libexec/auditrun/auditrun-executor-namespace \
-    /libexec/auditrun/auditrun-executor-once /share/doc/auditrun/LICENSE; do
+    /libexec/auditrun/auditrun-executor-once /share/doc/auditrun/LICENSE \
+    /systemd/system/auditrund.service /systemd/system/auditrund.socket \
+    /sysusers.d/auditrun.conf /tmpfiles.d/auditrun.conf; do
     expect "$path" has "$path"
 done
 shopt -s nullglob
