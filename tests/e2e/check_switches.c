@@ -72,8 +72,8 @@ END_TEST
 
 START_TEST(others_are_not_touched)
 {
-    struct gate gate =
-        gate_open(OPERATOR "[language lua]\nenabled = yes\n[executor spare]\nprogram = /bin/false\n");
+    struct gate gate = gate_open(
+        OPERATOR "[language lua]\nenabled = yes\n[executor spare]\nprogram = /bin/false\n");
     disable(gate.client, "company", "globex");
     disable(gate.client, "language", "lua");
     disable(gate.client, "executor", "spare");

@@ -59,18 +59,18 @@ END_TEST
 START_TEST(test_sections_with_names)
 {
     const struct config *config = load_good("[executor one]\n"
-                                      "program = /bin/true\n"
-                                      "args = --x 'a b' c\\ d\n"
-                                      "slots = 3\n"
-                                      "[client ci]\n"
-                                      "uid = root 1234\n"
-                                      "gid = 0\n"
-                                      "companies = acme globex\n"
-                                      "[company acme corp]\n"
-                                      "write = /srv/outbox/acme\n"
-                                      "  /srv/more\n"
-                                      "[language perl]\n"
-                                      "enabled = no\n");
+                                            "program = /bin/true\n"
+                                            "args = --x 'a b' c\\ d\n"
+                                            "slots = 3\n"
+                                            "[client ci]\n"
+                                            "uid = root 1234\n"
+                                            "gid = 0\n"
+                                            "companies = acme globex\n"
+                                            "[company acme corp]\n"
+                                            "write = /srv/outbox/acme\n"
+                                            "  /srv/more\n"
+                                            "[language perl]\n"
+                                            "enabled = no\n");
     ck_assert_uint_eq(config->executors[0].args.count, 3);
     ck_assert_str_eq(config->executors[0].args.items[1], "a b");
     ck_assert_str_eq(config->executors[0].args.items[2], "c d");
