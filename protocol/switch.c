@@ -111,5 +111,5 @@ int switch_off_parse(const char *text, struct switch_off *out)
     if (rc == JSON_OK)
         rc = read_off(document.root, out, &fault);
     json_document_free(&document);
-    return rc;
+    return rc > 0 ? 1 : rc;
 }

@@ -49,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json_document document;
     struct cancel_request cancel;
     struct record_request wanted;
+    struct switch_order order;
     struct fault fault = {0};
     int outcome = json_parse((const char *)data, size, &document);
     require(outcome >= 0);
@@ -59,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(cancel_request_parse(document.root, &cancel, &fault) >= 0);
     require(record_request_parse(document.root, &wanted, &fault) >= 0);
     require(request_parse_empty(document.root, &fault) >= 0);
+    require(switch_order_parse(document.root, true, &order, &fault) >= 0);
     json_document_free(&document);
     return 0;
 }
