@@ -3,6 +3,7 @@
  * reads back the same code, files and grant.
  */
 #include "protocol/spec.h"
+#include "protocol/switch.h"
 
 #include <string.h>
 
