@@ -41,11 +41,24 @@ struct config_executor {
     int64_t recycle; /* runs after which a provider is replaced */
 };
 
+enum config_files { CONFIG_FILES_NONE, CONFIG_FILES_READ, CONFIG_FILES_WRITE };
+
+/* The most that a client may ask for (policy.h). */
+struct config_ceilings {
+    enum network_mode network;
+    struct config_names hosts, data_api, secrets;
+    enum config_files files;
+    int64_t limits[LIMIT_COUNT]; /* 0: none */
+};
+
 struct config_client {
     char *name;
-    struct config_ids uids, gids; /* matches when any of them does */
-    struct config_names companies, executors, languages;
-    bool switches; /* may throw them, and see them */
+    struct config_ids uids, gids; /* matches when any of these does... */
+    struct text_list units;       /* ...and one of these; what is empty is not looked at */
+    struct config_names companies, purposes, executors, languages;
+    struct config_ceilings ceilings;
+    int64_t max_running; /* its runs at a time */
+    bool switches;       /* may throw them, and see them */
 };
 
 struct config_company {
