@@ -475,6 +475,14 @@ bool config_names_allow(const struct config_names *names, const char *name)
     return names->all || text_list_has(&names->list, name);
 }
 
+const struct config_client *config_client(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->client_count; i++)
+        if (strcmp(config->clients[i].name, name) == 0)
+            return &config->clients[i];
+    return NULL;
+}
+
 const struct config_company *config_company(const struct config *config, const char *name)
 {
     for (size_t i = 0; i < config->company_count; i++)

@@ -150,6 +150,8 @@ const struct config *config_hold(const struct config *config);
 void config_release(const struct config *config);
 
 bool config_names_allow(const struct config_names *names, const char *name);
+/* The client of that name, or NULL. */
+const struct config_client *config_client(const struct config *config, const char *name);
 /* The company's own section, or NULL: a company without one is enabled and has no host paths. */
 const struct config_company *config_company(const struct config *config, const char *name);
 bool config_language_enabled(const struct config *config, const char *name);

@@ -7,8 +7,7 @@
  * are running, and not for the ten thousand.
  * All numbers are bounded by the configuration, in all and for a company; over them is an answer
  * (refused, overloaded), which is recorded like any other end. A client has a bound of its own for its
- * runs at a time. It is counted by its name, so that a reload does not begin from nothing; the bound is
- * that of the configuration under which the run was received.
+ * runs at a time. It is counted by its name, so that a reload does not begin from nothing.
  */
 #include "daemon/queue.h"
 
@@ -35,7 +34,7 @@ struct queue_client {
     LIST_ENTRY(queue_client) link;
     char *name;
     int64_t runs; /* that wait or have a place */
-    int64_t running;
+    int64_t running, max_running;
 };
 LIST_HEAD(queue_clients, queue_client);
 
@@ -137,8 +136,10 @@ static struct queue_client *join_client(struct queue *queue, const struct run *r
         }
         LIST_INSERT_HEAD(&queue->clients, client, link);
     }
-    if (client)
-        client->runs++;
+    if (!client)
+        return NULL;
+    client->runs++;
+    client->max_running = run->client.policy->max_running;
     return client;
 }
 
@@ -198,7 +199,7 @@ static bool has_place_for(const struct queue *queue, const struct run *run)
     const struct config *config = queue->line->config;
     return queue->running < config->max_running &&
            run->queue_company->running < config->max_running_company &&
-           run->queue_client->running < run->client.policy->max_running &&
+           run->queue_client->running < run->queue_client->max_running &&
            executor_has_place(run->executor);
 }
 
@@ -318,7 +319,7 @@ void queue_withdraw(struct queue *queue)
     }
 }
 
-void queue_resume(struct queue *queue)
+static void start_next(struct queue *queue)
 {
     struct run *next;
     while ((next = next_run(queue))) {
@@ -336,5 +337,16 @@ void queue_release(struct run *run)
     run->queue_client->running--;
     part(queue, run);
     executor_give_place(run->executor);
-    queue_resume(queue);
+    start_next(queue);
+}
+
+void queue_resume(struct queue *queue)
+{
+    struct queue_client *client;
+    LIST_FOREACH(client, &queue->clients, link) {
+        const struct config_client *policy = config_client(queue->line->config, client->name);
+        if (policy) /* one that is no client any more keeps its bound for the runs that it has */
+            client->max_running = policy->max_running;
+    }
+    start_next(queue);
 }

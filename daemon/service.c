@@ -172,6 +172,7 @@ static void dump(void *context)
 static void is_taken(void *context)
 {
     struct service *service = context;
+    peer_check_host(service->line.config);
     listener_rematch(service->listener);
 }
 

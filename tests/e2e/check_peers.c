@@ -283,6 +283,31 @@ START_TEST(test_bound_of_a_client)
 }
 END_TEST
 
+/* A bound that is raised is in force at once, for those that wait as well; the count goes on. */
+START_TEST(test_bound_of_a_client_and_a_reload)
+{
+    struct daemon *daemon = e2e_fake_daemon("[client local]\nmax_running = 1\n");
+    struct client *client = daemon_connect(daemon);
+    struct queued queued = {daemon_connect(daemon), 1};
+    start_sleeper(client, 1);
+    expect_output(client, 1);
+    start_sleeper(client, 2);
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    start_sleeper(client, 3);
+    AR_AUTO_FREE char *config = e2e_fake("[client local]\nmax_running = 2\n");
+    daemon_configure(daemon, config);
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGHUP), 0);
+    expect_output(client, 2);
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    cancel_sleeper(client, 3);
+    cancel_sleeper(client, 2);
+    cancel_sleeper(client, 1);
+    client_disconnect(client);
+    client_disconnect(queued.client);
+    daemon_free(daemon);
+}
+END_TEST
+
 /* What waits for the client's own bound waits no longer than any other. */
 START_TEST(test_bound_of_a_client_and_the_deadline)
 {
@@ -309,6 +334,7 @@ int main(void)
                                           &test_client_by_its_group,
                                           &test_cancel_by_another_client,
                                           &test_bound_of_a_client,
+                                          &test_bound_of_a_client_and_a_reload,
                                           &test_bound_of_a_client_and_the_deadline,
                                           NULL};
     if (getuid() != 0)

@@ -210,6 +210,39 @@ static struct daemon *unit_daemon(const char *format, ...)
     return e2e_fake_daemon(config);
 }
 
+static size_t count_reloads(const struct daemon *daemon)
+{
+    AR_AUTO_FREE char *log = daemon_read_log(daemon);
+    size_t count = 0;
+    for (const char *p = log; (p = strstr(p, "reloaded: ")); p++)
+        count++;
+    return count;
+}
+
+struct awaited {
+    const struct daemon *daemon;
+    size_t reloads;
+};
+
+static bool has_reloaded(void *context)
+{
+    const struct awaited *awaited = context;
+    return count_reloads(awaited->daemon) > awaited->reloads;
+}
+
+#define BILLING "[client billing]\nunit = %s\ncompanies = %s\n"
+
+static void reload(struct daemon *daemon, const char *unit, const char *companies)
+{
+    struct awaited awaited = {daemon, count_reloads(daemon)};
+    AR_AUTO_FREE char *more = NULL;
+    ck_assert_int_gt(asprintf(&more, BILLING, unit, companies), 0);
+    AR_AUTO_FREE char *config = e2e_fake(more);
+    daemon_configure(daemon, config);
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGHUP), 0);
+    ck_assert(processes_wait(has_reloaded, &awaited, 20000));
+}
+
 /* ---- tests ------------------------------------------------------------------------------------ */
 
 START_TEST(test_client_by_its_unit)
@@ -258,8 +291,7 @@ static void go_on(const struct daemon *daemon)
  * any more. */
 START_TEST(test_peer_who_has_gone)
 {
-    struct daemon *daemon =
-        unit_daemon("[client billing]\nunit = %s\ncompanies = acme\n", groups.name);
+    struct daemon *daemon = unit_daemon(BILLING, groups.name, "acme");
     hold(daemon);
     struct visitor visitor = visit(daemon, &(struct visit){.uid = STRANGER, .place = MINE});
     leave(&visitor);
@@ -292,8 +324,7 @@ static bool take_number(const struct daemon *daemon, pid_t number, struct visito
  * looks. */
 START_TEST(test_number_that_is_used_again)
 {
-    struct daemon *daemon =
-        unit_daemon("[client billing]\nunit = %s\ncompanies = acme\n", groups.name);
+    struct daemon *daemon = unit_daemon(BILLING, groups.name, "acme");
     bool taken = false;
     for (int attempt = 0; !taken; attempt++) {
         struct visitor heir;
@@ -339,8 +370,7 @@ static void stop_at(const struct daemon *daemon, const char *path)
 /* The same at the worst moment: the daemon has his number, and is about to look what it stands for. */
 START_TEST(test_number_that_is_used_again_meanwhile)
 {
-    struct daemon *daemon =
-        unit_daemon("[client billing]\nunit = %s\ncompanies = acme\n", groups.name);
+    struct daemon *daemon = unit_daemon(BILLING, groups.name, "acme");
     pid_t pid = daemon_pid(daemon);
     bool taken = false;
     for (int attempt = 0; !taken; attempt++) {
@@ -361,6 +391,28 @@ START_TEST(test_number_that_is_used_again_meanwhile)
         leave(&heir);
     }
     rows_expect(daemon_ledger(daemon), 0);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* Who is connected is looked at again, by its own unit. */
+START_TEST(test_reload)
+{
+    struct daemon *daemon = unit_daemon(BILLING, groups.name, "acme");
+    struct visitor visitor = visit(daemon, &(struct visit){.uid = STRANGER, .place = MINE});
+    struct client *client = client_adopt(visitor.fd);
+    AR_AUTO_JSON json_t *status = client_call(client, "status", NULL);
+    reload(daemon, groups.name, "globex");
+    AR_AUTO_JSON json_t *result =
+        client_call(client, "run", client_params("fake", "print 1", NULL));
+    client_expect(result, "unauthorized", "company_not_allowed");
+    reload(daemon, groups.second, "acme");
+    AR_AUTO_JSON json_t *answer = client_next(client);
+    client_expect_error(json_object_get(answer, "error"), -32002, NULL, NULL);
+    client_expect_end(client);
+    client_disconnect(client);
+    leave(&visitor);
+    rows_expect(daemon_ledger(daemon), 1);
     daemon_free(daemon);
 }
 END_TEST
@@ -404,6 +456,7 @@ int main(void)
                                           &test_peer_who_has_gone,
                                           &test_number_that_is_used_again,
                                           &test_number_that_is_used_again_meanwhile,
+                                          &test_reload,
                                           &test_kernel_that_does_not_tell,
                                           NULL};
     int result = 77; /* this host cannot: run-checks counts it as skipped */
