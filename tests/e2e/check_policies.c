@@ -86,8 +86,8 @@ START_TEST(test_ceilings)
     for (size_t i = 0; i < AR_COUNT(over); i++)
         over_policy(&gate, grant_params(over[i]));
     for (size_t i = 0; i < AR_COUNT(within); i++) {
-        AR_AUTO_JSON json_t *result =
-            gate_refuse(&gate, grant_params(within[i]), "capability_denied", "not_enforceable");
+        json_decref(
+            gate_refuse(&gate, grant_params(within[i]), "capability_denied", "not_enforceable"));
         expect_own_row(&gate);
     }
     gate_close(&gate);

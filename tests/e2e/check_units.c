@@ -401,7 +401,7 @@ START_TEST(test_reload)
     struct daemon *daemon = unit_daemon(BILLING, groups.name, "acme");
     struct visitor visitor = visit(daemon, &(struct visit){.uid = STRANGER, .place = MINE});
     struct client *client = client_adopt(visitor.fd);
-    AR_AUTO_JSON json_t *status = client_call(client, "status", NULL);
+    json_decref(client_call(client, "status", NULL));
     reload(daemon, groups.name, "globex");
     AR_AUTO_JSON json_t *result =
         client_call(client, "run", client_params("fake", "print 1", NULL));
