@@ -10,6 +10,7 @@
 
 #include "daemon/config.h"
 #include "daemon/paths.h"
+#include "daemon/policy.h"
 #include "daemon/registry.h"
 #include "daemon/secrets.h"
 #include "daemon/switches.h"
@@ -45,6 +46,22 @@ static int check_executor(struct run *run)
     if (allowed)
         return 0;
     run_end(run, REASON_EXECUTOR_NOT_ALLOWED);
+    return 1;
+}
+
+static int check_purpose(struct run *run)
+{
+    if (config_names_allow(&run->client.policy->purposes, run->request->purpose))
+        return 0;
+    run_end(run, REASON_GRANT_NOT_ALLOWED);
+    return 1;
+}
+
+static int check_ceilings(struct run *run)
+{
+    if (policy_allows_grant(&run->client.policy->ceilings, &run->request->grant))
+        return 0;
+    run_end(run, REASON_GRANT_NOT_ALLOWED);
     return 1;
 }
 
@@ -117,13 +134,38 @@ static bool is_candidate(const struct run *run, const struct executor *executor)
            is_eligible(run, config);
 }
 
+/* What a limit that is not asked for is: its default, lowered to the client's ceiling. */
+static struct limits defaults_for(const struct run *run)
+{
+    struct limits defaults = run->config->limits;
+    policy_lower(&run->client.policy->ceilings, &defaults);
+    return defaults;
+}
+
+/* What the executor has to cover. A ceiling holds for limits that are not asked for, too: so they are
+ * demanded of an executor that cannot enforce them. Lists stay the request's own. */
+static struct grant demanded_of(const struct run *run, const struct envelope *envelope)
+{
+    const struct config_ceilings *ceilings = &run->client.policy->ceilings;
+    struct limits defaults = defaults_for(run);
+    struct grant demanded = run->request->grant;
+    for (size_t i = 0; i < LIMIT_COUNT; i++) {
+        if (ceilings->limits[i] == 0 || demanded.limits.has[i] || envelope->limits.has[i])
+            continue;
+        demanded.limits.has[i] = true;
+        demanded.limits.value[i] = defaults.value[i];
+    }
+    return demanded;
+}
+
 /* Compares with one executor. 0: it covers all and is chosen; 1: it does not, and its denials stay
  * with the run if they are the first or fewer; -ENOMEM. */
 static int try_executor(struct run *run, struct executor *executor)
 {
     struct denials denials;
     const struct envelope *envelope = executor_envelope(executor);
-    int rc = envelope_compare(envelope, run->request->language, &run->request->grant, &denials);
+    const struct grant demanded = demanded_of(run, envelope);
+    int rc = envelope_compare(envelope, run->request->language, &demanded, &denials);
     if (rc < 0)
         return rc;
     if (run->executor && denials.count >= run->denials.count) {
@@ -197,16 +239,16 @@ static int check_secrets(struct run *run)
  * recorded with the grant that it would have had. */
 static void fill_grant(struct run *run)
 {
+    struct limits defaults = defaults_for(run);
     if (run->executor)
-        grant_fill(&run->request->grant, &run->config->limits,
-                   &executor_envelope(run->executor)->limits);
+        grant_fill(&run->request->grant, &defaults, &executor_envelope(run->executor)->limits);
 }
 
 void admission_stage(struct run *run, run_done_fn *done)
 {
-    static admission_step *const steps[] = {check_drain,       check_company,  check_executor,
-                                            check_paths,       check_switches, check_envelope,
-                                            check_paths_exist, check_secrets};
+    static admission_step *const steps[] = {
+        check_drain, check_company,  check_purpose,  check_executor,    check_ceilings,
+        check_paths, check_switches, check_envelope, check_paths_exist, check_secrets};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(steps); i++)
         rc = steps[i](run);

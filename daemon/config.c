@@ -28,6 +28,7 @@ struct setting {
 #define IN(member)       offsetof(struct config, member)
 #define LIMIT(limit)     (offsetof(struct config, limits.value) + (limit) * sizeof(int64_t))
 #define OF(type, member) offsetof(struct config_##type, member)
+#define CEILING(limit)   (OF(client, ceilings.limits) + (limit) * sizeof(int64_t))
 
 #define FORM_BOOL     "yes or no"
 #define FORM_COUNT    "a number from 1"
@@ -104,9 +105,31 @@ static const struct setting settings[] = {
     {"executor", "recycle", config_value_count, OF(executor, recycle), "1000", FORM_COUNT},
     {"client", "uid", config_value_users, OF(client, uids), NULL, "user names or numbers"},
     {"client", "gid", config_value_groups, OF(client, gids), NULL, "group names or numbers"},
+    {"client", "unit", config_value_units, OF(client, units), NULL,
+     "names of units such as billing.service"},
     {"client", "companies", config_value_names, OF(client, companies), NULL, FORM_NAMES},
+    {"client", "purposes", config_value_names, OF(client, purposes), "*",
+     "texts, quoted as in a shell, or *"},
     {"client", "executors", config_value_names, OF(client, executors), "*", FORM_NAMES},
     {"client", "languages", config_value_names, OF(client, languages), "*", FORM_NAMES},
+    {"client", "network", config_value_network, OF(client, ceilings.network), "open",
+     "none, allowlist or open"},
+    {"client", "hosts", config_value_hosts, OF(client, ceilings.hosts), "*",
+     "hosts such as *.example.com:443, or *"},
+    {"client", "data_api", config_value_methods, OF(client, ceilings.data_api), "*",
+     "methods such as invoices.*, or *"},
+    {"client", "secrets", config_value_secrets, OF(client, ceilings.secrets), "*",
+     "names of secrets, or *"},
+    {"client", "filesystem", config_value_files, OF(client, ceilings.files), "write",
+     "none, read or write"},
+    {"client", "max_wall", config_value_duration, CEILING(LIMIT_WALL_MS), NULL, FORM_DURATION},
+    {"client", "max_cpu", config_value_duration, CEILING(LIMIT_CPU_MS), NULL, FORM_DURATION},
+    {"client", "max_memory", config_value_size, CEILING(LIMIT_MEMORY_BYTES), NULL, FORM_SIZE},
+    {"client", "max_processes", config_value_count, CEILING(LIMIT_PROCESSES), NULL, FORM_COUNT},
+    {"client", "max_open_files", config_value_count, CEILING(LIMIT_OPEN_FILES), NULL, FORM_COUNT},
+    {"client", "max_scratch", config_value_size, CEILING(LIMIT_SCRATCH_BYTES), NULL, FORM_SIZE},
+    {"client", "max_output", config_value_size, CEILING(LIMIT_OUTPUT_BYTES), NULL, FORM_SIZE},
+    {"client", "max_running", config_value_count, OF(client, max_running), "1000000", FORM_COUNT},
     {"client", "switches", config_value_bool, OF(client, switches), "no", FORM_BOOL},
     {"company", "enabled", config_value_bool, OF(company, enabled), "yes", FORM_BOOL},
     {"company", "read", config_value_paths, OF(company, read), "", "absolute paths"},
@@ -312,8 +335,8 @@ static int check_whole(const struct loading *loading)
     }
     for (size_t i = 0; i < config->client_count; i++) {
         const struct config_client *client = &config->clients[i];
-        if (!client->uids.count && !client->gids.count)
-            return fail(loading, 0, "[client %s] needs a uid or a gid", client->name);
+        if (!client->uids.count && !client->gids.count && !client->units.count)
+            return fail(loading, 0, "[client %s] needs a uid, a gid or a unit", client->name);
         if (!client->companies.list.count)
             return fail(loading, 0, "[client %s] needs companies", client->name);
     }
@@ -347,12 +370,19 @@ static void free_clients(struct config *config)
 {
     for (size_t i = 0; i < config->client_count; i++) {
         struct config_client *client = &config->clients[i];
+        struct text_list *owned[] = {&client->units,
+                                     &client->companies.list,
+                                     &client->purposes.list,
+                                     &client->executors.list,
+                                     &client->languages.list,
+                                     &client->ceilings.hosts.list,
+                                     &client->ceilings.data_api.list,
+                                     &client->ceilings.secrets.list};
+        for (size_t k = 0; k < AR_COUNT(owned); k++)
+            text_list_free(owned[k]);
         free(client->name);
         free(client->uids.ids);
         free(client->gids.ids);
-        text_list_free(&client->companies.list);
-        text_list_free(&client->executors.list);
-        text_list_free(&client->languages.list);
     }
     free(config->clients);
 }
@@ -443,6 +473,14 @@ void config_release(const struct config *config)
 bool config_names_allow(const struct config_names *names, const char *name)
 {
     return names->all || text_list_has(&names->list, name);
+}
+
+const struct config_client *config_client(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->client_count; i++)
+        if (strcmp(config->clients[i].name, name) == 0)
+            return &config->clients[i];
+    return NULL;
 }
 
 const struct config_company *config_company(const struct config *config, const char *name)

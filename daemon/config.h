@@ -41,11 +41,24 @@ struct config_executor {
     int64_t recycle; /* runs after which a provider is replaced */
 };
 
+enum config_files { CONFIG_FILES_NONE, CONFIG_FILES_READ, CONFIG_FILES_WRITE };
+
+/* The most that a client may ask for (policy.h). */
+struct config_ceilings {
+    enum network_mode network;
+    struct config_names hosts, data_api, secrets;
+    enum config_files files;
+    int64_t limits[LIMIT_COUNT]; /* 0: none */
+};
+
 struct config_client {
     char *name;
-    struct config_ids uids, gids; /* matches when any of them does */
-    struct config_names companies, executors, languages;
-    bool switches; /* may throw them, and see them */
+    struct config_ids uids, gids; /* matches when any of these does... */
+    struct text_list units;       /* ...and one of these; what is empty is not looked at */
+    struct config_names companies, purposes, executors, languages;
+    struct config_ceilings ceilings;
+    int64_t max_running; /* its runs at a time */
+    bool switches;       /* may throw them, and see them */
 };
 
 struct config_company {
@@ -137,6 +150,8 @@ const struct config *config_hold(const struct config *config);
 void config_release(const struct config *config);
 
 bool config_names_allow(const struct config_names *names, const char *name);
+/* The client of that name, or NULL. */
+const struct config_client *config_client(const struct config *config, const char *name);
 /* The company's own section, or NULL: a company without one is enabled and has no host paths. */
 const struct config_company *config_company(const struct config *config, const char *name);
 bool config_language_enabled(const struct config *config, const char *name);

@@ -8,6 +8,7 @@
 
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "daemon/unit.h"
 
 #include <event2/util.h>
 #include <grp.h>
@@ -158,13 +159,19 @@ int config_value_words(const char *text, void *out)
     return found == 1 ? 0 : 1;
 }
 
+static bool all_are(const struct text_list *list, bool (*is_right)(const char *text))
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!is_right(list->items[i]))
+            return false;
+    return true;
+}
+
 int config_value_paths(const char *text, void *out)
 {
     struct text_list *list = out;
     int rc = config_value_words(text, list);
-    for (size_t i = 0; rc == 0 && i < list->count; i++)
-        rc = text_is_canonical_path(list->items[i]) ? 0 : 1;
-    return rc;
+    return rc == 0 && !all_are(list, text_is_canonical_path) ? 1 : rc;
 }
 
 int config_value_endpoints(const char *text, void *out)
@@ -207,6 +214,35 @@ int config_value_names(const char *text, void *out)
         return rc;
     names->all = names->list.count == 1 && strcmp(names->list.items[0], "*") == 0;
     return 0;
+}
+
+static int read_names_of(const char *text, bool (*is_right)(const char *text),
+                         struct config_names *names)
+{
+    int rc = config_value_names(text, names);
+    return rc == 0 && !names->all && !all_are(&names->list, is_right) ? 1 : rc;
+}
+
+int config_value_hosts(const char *text, void *out)
+{
+    return read_names_of(text, text_is_host_pattern, out);
+}
+
+int config_value_methods(const char *text, void *out)
+{
+    return read_names_of(text, text_is_api_method, out);
+}
+
+int config_value_secrets(const char *text, void *out)
+{
+    return read_names_of(text, text_is_identifier, out);
+}
+
+int config_value_units(const char *text, void *out)
+{
+    struct text_list *units = out;
+    int rc = config_value_words(text, units);
+    return rc == 0 && (units->count == 0 || !all_are(units, unit_is_name)) ? 1 : rc;
 }
 
 /* One user or group by number or name. */
@@ -262,6 +298,24 @@ int config_value_log_level(const char *text, void *out)
         return 1;
     *(int *)out = (int)level;
     return 0;
+}
+
+int config_value_network(const char *text, void *out)
+{
+    return network_mode_from_word(text, out) ? 0 : 1;
+}
+
+int config_value_files(const char *text, void *out)
+{
+    static const char *const words[] = {
+        [CONFIG_FILES_NONE] = "none", [CONFIG_FILES_READ] = "read", [CONFIG_FILES_WRITE] = "write"};
+    for (size_t i = 0; i < AR_COUNT(words); i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *(enum config_files *)out = (enum config_files)i;
+            return 0;
+        }
+    }
+    return 1;
 }
 
 int config_value_when_down(const char *text, void *out)

@@ -90,15 +90,9 @@ bool dataport_call_is_granted(const struct dataport_call *call, const struct tex
 {
     if (!call->method[0])
         return false;
-    for (size_t i = 0; i < methods->count; i++) {
-        const char *granted = methods->items[i];
-        size_t length = strlen(granted);
-        if (strcmp(granted, call->method) == 0)
+    for (size_t i = 0; i < methods->count; i++)
+        if (text_api_method_covers(methods->items[i], call->method))
             return true;
-        if (length > 2 && strcmp(granted + length - 2, ".*") == 0 &&
-            strncmp(call->method, granted, length - 1) == 0)
-            return true;
-    }
     return false;
 }
 

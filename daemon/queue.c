@@ -6,7 +6,8 @@
  * first, and equals take turns, so that one that sends ten thousand runs makes another wait for those that
  * are running, and not for the ten thousand.
  * All numbers are bounded by the configuration, in all and for a company; over them is an answer
- * (refused, overloaded), which is recorded like any other end.
+ * (refused, overloaded), which is recorded like any other end. A client has a bound of its own for its
+ * runs at a time. It is counted by its name, so that a reload does not begin from nothing.
  */
 #include "daemon/queue.h"
 
@@ -28,8 +29,18 @@ struct queue_company {
 };
 TAILQ_HEAD(queue_companies, queue_company);
 
+/* A client that has runs here; it goes with the last of them. */
+struct queue_client {
+    LIST_ENTRY(queue_client) link;
+    char *name;
+    int64_t runs; /* that wait or have a place */
+    int64_t running, max_running;
+};
+LIST_HEAD(queue_clients, queue_client);
+
 struct queue {
     struct line *line;
+    struct queue_clients clients;
     struct queue_companies companies; /* whose turn comes next first */
     int64_t waiting_count, running;
     run_done_fn *done;
@@ -41,8 +52,16 @@ struct queue *queue_new(struct line *line)
     if (queue) {
         queue->line = line;
         TAILQ_INIT(&queue->companies);
+        LIST_INIT(&queue->clients);
     }
     return queue;
+}
+
+static void drop_client(struct queue_client *client)
+{
+    LIST_REMOVE(client, link);
+    free(client->name);
+    free(client);
 }
 
 static void drop_company(struct queue *queue, struct queue_company *company)
@@ -55,12 +74,15 @@ static void drop_company(struct queue *queue, struct queue_company *company)
 void queue_free(struct queue *queue)
 {
     struct queue_company *company;
+    struct queue_client *client;
     while (queue && (company = TAILQ_FIRST(&queue->companies)))
         drop_company(queue, company);
+    while (queue && (client = LIST_FIRST(&queue->clients)))
+        drop_client(client);
     free(queue);
 }
 
-/* ---- companies -------------------------------------------------------------------------------- */
+/* ---- companies and clients -------------------------------------------------------------------- */
 
 static struct queue_company *find_company(const struct queue *queue, const char *name)
 {
@@ -93,6 +115,60 @@ static void leave_company(struct queue *queue, struct queue_company *company)
         drop_company(queue, company);
 }
 
+static struct queue_client *find_client(const struct queue *queue, const char *name)
+{
+    struct queue_client *client;
+    LIST_FOREACH(client, &queue->clients, link)
+        if (strcmp(client->name, name) == 0)
+            return client;
+    return NULL;
+}
+
+/* As join_company(). */
+static struct queue_client *join_client(struct queue *queue, const struct run *run)
+{
+    struct queue_client *client = find_client(queue, run->client.name);
+    if (!client && (client = calloc(1, sizeof *client))) {
+        client->name = strdup(run->client.name);
+        if (!client->name) {
+            free(client);
+            return NULL;
+        }
+        LIST_INSERT_HEAD(&queue->clients, client, link);
+    }
+    if (!client)
+        return NULL;
+    client->runs++;
+    client->max_running = run->client.policy->max_running;
+    return client;
+}
+
+static void leave_client(struct queue_client *client)
+{
+    if (--client->runs == 0)
+        drop_client(client);
+}
+
+/* 0, or -ENOMEM with nothing left behind. */
+static int join(struct queue *queue, struct run *run)
+{
+    run->queue_company = join_company(queue, run);
+    if (!run->queue_company)
+        return -ENOMEM;
+    run->queue_client = join_client(queue, run);
+    if (run->queue_client)
+        return 0;
+    leave_company(queue, run->queue_company);
+    return -ENOMEM;
+}
+
+/* It neither waits nor has a place any more. */
+static void part(struct queue *queue, struct run *run)
+{
+    leave_company(queue, run->queue_company);
+    leave_client(run->queue_client);
+}
+
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
 static void stop_waiting(struct queue *queue, struct run *run)
@@ -108,7 +184,7 @@ static void stop_waiting(struct queue *queue, struct run *run)
 static void leave(struct queue *queue, struct run *run)
 {
     stop_waiting(queue, run);
-    leave_company(queue, run->queue_company);
+    part(queue, run);
     queue->done(run);
 }
 
@@ -123,6 +199,7 @@ static bool has_place_for(const struct queue *queue, const struct run *run)
     const struct config *config = queue->line->config;
     return queue->running < config->max_running &&
            run->queue_company->running < config->max_running_company &&
+           run->queue_client->running < run->queue_client->max_running &&
            executor_has_place(run->executor);
 }
 
@@ -133,11 +210,12 @@ static void take_place(struct queue *queue, struct run *run)
     enum reason off = switches_forbid(run);
     if (off || !ledger_allows(queue)) {
         run_end(run, off ? off : REASON_OVERLOADED);
-        leave_company(queue, company);
+        part(queue, run);
     } else {
         run->has_place = true;
         queue->running++;
         company->running++;
+        run->queue_client->running++;
         executor_take_place(run->executor);
         TAILQ_REMOVE(&queue->companies, company, link);
         TAILQ_INSERT_TAIL(&queue->companies, company, link);
@@ -173,7 +251,8 @@ static int start_waiting(struct queue *queue, struct run *run)
     return 0;
 }
 
-/* The first of a company that has a place now: a busy executor holds up only its own runs. */
+/* The first of a company that has a place now: a busy executor holds up only its own runs, and so does
+ * a client that has all its places. */
 static struct run *first_with_place(const struct queue *queue, const struct queue_company *company)
 {
     struct run *run;
@@ -203,13 +282,14 @@ void queue_stage(struct run *run, run_done_fn *done)
 {
     struct queue *queue = run->line->queue;
     queue->done = done;
-    run->queue_company = join_company(queue, run);
-    if (run->queue_company && has_place_for(queue, run) && !next_run(queue)) {
-        take_place(queue, run);
-    } else if (!run->queue_company || start_waiting(queue, run) != 0) {
+    if (join(queue, run) < 0) {
         run_end(run, REASON_OVERLOADED);
-        if (run->queue_company)
-            leave_company(queue, run->queue_company);
+        done(run);
+    } else if (has_place_for(queue, run) && !next_run(queue)) {
+        take_place(queue, run);
+    } else if (start_waiting(queue, run) != 0) {
+        run_end(run, REASON_OVERLOADED);
+        part(queue, run);
         done(run);
     }
 }
@@ -239,7 +319,7 @@ void queue_withdraw(struct queue *queue)
     }
 }
 
-void queue_resume(struct queue *queue)
+static void start_next(struct queue *queue)
 {
     struct run *next;
     while ((next = next_run(queue))) {
@@ -254,7 +334,19 @@ void queue_release(struct run *run)
     run->has_place = false;
     queue->running--;
     run->queue_company->running--;
-    leave_company(queue, run->queue_company);
+    run->queue_client->running--;
+    part(queue, run);
     executor_give_place(run->executor);
-    queue_resume(queue);
+    start_next(queue);
+}
+
+void queue_resume(struct queue *queue)
+{
+    struct queue_client *client;
+    LIST_FOREACH(client, &queue->clients, link) {
+        const struct config_client *policy = config_client(queue->line->config, client->name);
+        if (policy) /* one that is no client any more keeps its bound for the runs that it has */
+            client->max_running = policy->max_running;
+    }
+    start_next(queue);
 }

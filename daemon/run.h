@@ -34,6 +34,7 @@ struct journal;
 struct latency;
 struct ledger;
 struct queue;
+struct queue_client;
 struct queue_company;
 struct registry;
 struct resolver;
@@ -106,6 +107,7 @@ struct run {
     /* queue */
     bool has_place;
     struct queue_company *queue_company; /* while it waits or has a place; the queue's */
+    struct queue_client *queue_client;   /* the same */
     struct event *queue_timer;
     TAILQ_ENTRY(run) in_queue;
 

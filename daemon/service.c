@@ -23,6 +23,7 @@
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/notify.h"
+#include "daemon/peer.h"
 #include "daemon/queue.h"
 #include "daemon/recovery.h"
 #include "daemon/registry.h"
@@ -187,6 +188,7 @@ static void dump(void *context)
 static void is_taken(void *context)
 {
     struct service *service = context;
+    peer_check_host(service->line.config);
     listener_rematch(service->listener);
 }
 
@@ -333,12 +335,18 @@ static int guard_secrets(struct service *service)
     return secrets_guard(&service->config->secrets);
 }
 
+static int check_peers(struct service *service)
+{
+    peer_check_host(service->config);
+    return 0;
+}
+
 int service_start(const struct config *config, const char *path, int id_space, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets,  take_socket,     start_loop,     become_subreaper, protect_daemon,
-        start_line,     start_journal,   start_switches, start_ledger,     start_signer,
-        start_resolver, start_executors, start_reload,   watch_clock};
+        guard_secrets,  check_peers,    take_socket,     start_loop,     become_subreaper,
+        protect_daemon, start_line,     start_journal,   start_switches, start_ledger,
+        start_signer,   start_resolver, start_executors, start_reload,   watch_clock};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;

@@ -153,6 +153,20 @@ bool target_matches(const struct target *target, const char *pattern)
                               : covers_name(pattern, length, target->name);
 }
 
+bool target_pattern_covers(const char *pattern, const char *other)
+{
+    struct target target;
+    size_t length = strlen(other);
+    if (strcmp(pattern, other) == 0)
+        return true;
+    if (other[0] != '*')
+        return target_parse_authority(other, length, 0, &target) &&
+               target_matches(&target, pattern);
+    /* What a star stands for ends at a dot: so whatever ends like other, ends like pattern. */
+    return pattern[0] == '*' && length > strlen(pattern) &&
+           strcmp(other + length - strlen(pattern) + 1, pattern + 1) == 0;
+}
+
 void target_to_authority(const struct target *target, uint16_t default_port,
                          char out[TARGET_AUTHORITY_BYTES])
 {

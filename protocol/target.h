@@ -37,6 +37,10 @@ bool target_parse_authority(const char *text, size_t length, uint16_t port,
  * a name never by one. */
 bool target_matches(const struct target *target, const char *pattern);
 
+/* Does an entry of a grant cover all that another one covers? "*.b:443" covers "a.b:443" and "*.a.b:443",
+ * and itself. */
+bool target_pattern_covers(const char *pattern, const char *other);
+
 /* As a Host header has it: without the port where it is default_port. */
 void target_to_authority(const struct target *target, uint16_t default_port,
                          char out[TARGET_AUTHORITY_BYTES]);

@@ -155,6 +155,15 @@ bool text_is_api_method(const char *text)
     }
 }
 
+bool text_api_method_covers(const char *pattern, const char *method)
+{
+    size_t length = strlen(pattern);
+    if (strcmp(pattern, method) == 0)
+        return true;
+    return length > 2 && strcmp(pattern + length - 2, ".*") == 0 &&
+           strncmp(method, pattern, length - 1) == 0;
+}
+
 /* Components joined by single slashes, none empty, "." or "..", at most max of them. */
 static bool is_chain(const char *text, size_t max)
 {

@@ -33,6 +33,9 @@ bool text_is_name(const char *text);
 bool text_is_identifier(const char *text);
 /* Dotted name of a data API method, at most 128 bytes; a trailing ".*" is allowed. */
 bool text_is_api_method(const char *text);
+/* Does a method, or a pattern of them, cover all that the other one does? "a.*" covers "a.b", "a.b.c" and
+ * "a.b.*", not "a". Both are api methods. */
+bool text_api_method_covers(const char *pattern, const char *method);
 /* Absolute, canonical: no empty, "." or ".." component, no trailing slash; "/" itself is one.
  * At most 4095 bytes, components at most 255. */
 bool text_is_canonical_path(const char *text);

@@ -76,7 +76,7 @@ START_TEST(a_flood_holds_up_its_own_company)
     struct client *client = daemon_connect(daemon), *another = daemon_connect(daemon);
     for (json_int_t id = 1; id <= FLOOD; id++)
         client_request(client, id, "run", of_company("acme"));
-    ck_assert(processes_wait(all_have_come, another, CLIENT_WAIT_MS));
+    ck_assert(processes_wait(all_have_come, another, 3 * CLIENT_WAIT_MS));
     AR_AUTO_JSON json_t *other = client_call(another, "run", of_company("globex"));
     client_expect(other, "succeeded", "exit_zero");
     ck_assert_int_ge(count_served(client), QUEUED);

@@ -1,6 +1,7 @@
 /*
  * check_peers.c - who is on the other end: by the credentials that the kernel took when the connection
- * was opened, whoever holds it later, and whether or not he is still there.
+ * was opened, whoever holds it later, and whether or not he is still there. And how much such a client
+ * may have running.
  *
  * Needs root, to open connections as somebody else.
  */
@@ -204,6 +205,126 @@ START_TEST(test_cancel_by_another_client)
 }
 END_TEST
 
+/* ---- runs at a time ----------------------------------------------------------------------------- */
+
+static void start_sleeper(struct client *client, json_int_t id)
+{
+    client_request(client, id, "run",
+                   client_params("fake", "print x\nsleep 100000", "{'stream': true}"));
+}
+
+/* The output of this run has come: it runs. */
+static void expect_output(struct client *client, json_int_t id)
+{
+    AR_AUTO_JSON json_t *message = client_next(client);
+    const json_t *params = json_object_get(message, "params");
+    ck_assert_int_eq(json_integer_value(json_object_get(params, "request_id")), id);
+}
+
+static void cancel_sleeper(struct client *client, json_int_t id)
+{
+    AR_AUTO_JSON json_t *cancelled =
+        client_call(client, "cancel", json_pack("{s:I}", "request_id", id));
+    ck_assert(json_is_true(json_object_get(cancelled, "cancelled")));
+    AR_AUTO_JSON json_t *result = client_result(client, id);
+    client_expect(result, "cancelled", "client_cancelled");
+}
+
+struct queued {
+    struct client *client;
+    json_int_t count;
+};
+
+static bool are_queued(void *context)
+{
+    struct queued *queued = context;
+    return e2e_status(queued->client, "runs", "queued") == queued->count;
+}
+
+#define BOUND "[client local]\nmax_running = 1\n[client grouped]\ngid = 12345\ncompanies = *\n"
+
+/* A client that has all its runs waits, on whatever connection, and holds up nobody else: not even for
+ * the same company. */
+START_TEST(test_bound_of_a_client)
+{
+    struct daemon *daemon = e2e_fake_daemon(BOUND);
+    struct client *bounded = daemon_connect(daemon), *second = daemon_connect(daemon);
+    struct queued queued = {daemon_connect(daemon), 1};
+    struct opener member = {.uid = STRANGER, .group = GROUP};
+    pid_t pid;
+    struct client *other = client_adopt(opened_by(daemon, &member, &pid));
+    start_sleeper(bounded, 1);
+    expect_output(bounded, 1);
+    start_sleeper(second, 2);
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    start_sleeper(bounded, 3);
+    queued.count = 2;
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    for (int i = 0; i < 3; i++) {
+        AR_AUTO_JSON json_t *done =
+            client_call(other, "run", client_params("fake", "print 1", NULL));
+        client_expect(done, "succeeded", "exit_zero");
+    }
+    ck_assert_int_eq(e2e_status(queued.client, "runs", "queued"), 2);
+    ck_assert_int_eq(e2e_status(queued.client, "runs", "running"), 1);
+    cancel_sleeper(bounded, 1);
+    expect_output(second, 2); /* its turn; and that of no more */
+    ck_assert_int_eq(e2e_status(queued.client, "runs", "queued"), 1);
+    cancel_sleeper(bounded, 3); /* while it waits */
+    cancel_sleeper(second, 2);
+    AR_AUTO_JSON json_t *after = client_call(second, "run", client_params("fake", "print 1", NULL));
+    client_expect(after, "succeeded", "exit_zero");
+    client_disconnect(bounded);
+    client_disconnect(second);
+    client_disconnect(queued.client);
+    client_disconnect(other);
+    rows_expect(daemon_ledger(daemon), 7);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* A bound that is raised is in force at once, for those that wait as well; the count goes on. */
+START_TEST(test_bound_of_a_client_and_a_reload)
+{
+    struct daemon *daemon = e2e_fake_daemon("[client local]\nmax_running = 1\n");
+    struct client *client = daemon_connect(daemon);
+    struct queued queued = {daemon_connect(daemon), 1};
+    start_sleeper(client, 1);
+    expect_output(client, 1);
+    start_sleeper(client, 2);
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    start_sleeper(client, 3);
+    AR_AUTO_FREE char *config = e2e_fake("[client local]\nmax_running = 2\n");
+    daemon_configure(daemon, config);
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGHUP), 0);
+    expect_output(client, 2);
+    ck_assert(processes_wait(are_queued, &queued, 10000));
+    cancel_sleeper(client, 3);
+    cancel_sleeper(client, 2);
+    cancel_sleeper(client, 1);
+    client_disconnect(client);
+    client_disconnect(queued.client);
+    daemon_free(daemon);
+}
+END_TEST
+
+/* What waits for the client's own bound waits no longer than any other. */
+START_TEST(test_bound_of_a_client_and_the_deadline)
+{
+    struct daemon *daemon = e2e_fake_daemon("[limits]\nqueue_deadline = 100ms\n" BOUND);
+    struct client *client = daemon_connect(daemon);
+    start_sleeper(client, 1);
+    expect_output(client, 1);
+    client_request(client, 2, "run", client_params("fake", "print 1", NULL));
+    AR_AUTO_JSON json_t *refused = client_result(client, 2);
+    client_expect(refused, "refused", "overloaded");
+    rows_expect_result(daemon_ledger(daemon), refused);
+    cancel_sleeper(client, 1);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
 int main(void)
 {
     static const TTest **const tests[] = {&test_stranger_is_told_once_and_cut_off,
@@ -212,6 +333,9 @@ int main(void)
                                           &test_client_who_has_gone,
                                           &test_client_by_its_group,
                                           &test_cancel_by_another_client,
+                                          &test_bound_of_a_client,
+                                          &test_bound_of_a_client_and_a_reload,
+                                          &test_bound_of_a_client_and_the_deadline,
                                           NULL};
     if (getuid() != 0)
         return 77; /* this host cannot: run-checks counts it as skipped */

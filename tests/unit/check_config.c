@@ -80,10 +80,53 @@ START_TEST(test_sections_with_names)
     ck_assert(config_names_allow(&config->clients[0].companies, "globex"));
     ck_assert(!config_names_allow(&config->clients[0].companies, "glob"));
     ck_assert(config_names_allow(&config->clients[0].languages, "anything"));
+    ck_assert(config_names_allow(&config->clients[0].purposes, "anything"));
+    ck_assert_int_eq(config->clients[0].ceilings.network, NETWORK_OPEN);
+    ck_assert(config->clients[0].ceilings.hosts.all);
+    ck_assert_int_eq(config->clients[0].ceilings.files, CONFIG_FILES_WRITE);
+    ck_assert(!config->clients[0].switches);
     ck_assert_uint_eq(config_company(config, "acme corp")->write.count, 2);
     ck_assert_ptr_null(config_company(config, "acme"));
     ck_assert(!config_language_enabled(config, "perl"));
     ck_assert(config_language_enabled(config, "python"));
+    config_release(config);
+}
+END_TEST
+
+START_TEST(test_policy_of_a_client)
+{
+    const struct config *config =
+        load_good("[client ci]\n"
+                  "unit = billing.service 'a\\x2db@1.service'\n"
+                  "companies = acme\n"
+                  "purposes = \"monthly report\" plugin\n"
+                  "network = allowlist\n"
+                  "hosts = *.t.test:443\n"
+                  "  [2001:db8::1]:443\n"
+                  "data_api = invoices.* mail.send\n"
+                  "secrets = BILLING_KEY\n"
+                  "filesystem = read\n"
+                  "max_wall = 5s\nmax_cpu = 2s\nmax_memory = 64M\nmax_processes = 8\n"
+                  "max_open_files = 32\nmax_scratch = 1M\nmax_output = 4K\n"
+                  "max_running = 3\nswitches = yes\n");
+    const struct config_client *client = &config->clients[0];
+    static const int64_t limits[LIMIT_COUNT] = {
+        [LIMIT_WALL_MS] = 5000,        [LIMIT_CPU_MS] = 2000,   [LIMIT_MEMORY_BYTES] = 64 << 20,
+        [LIMIT_PROCESSES] = 8,         [LIMIT_OPEN_FILES] = 32, [LIMIT_SCRATCH_BYTES] = 1 << 20,
+        [LIMIT_OUTPUT_BYTES] = 4 << 10};
+    ck_assert_uint_eq(client->uids.count + client->gids.count, 0);
+    ck_assert_uint_eq(client->units.count, 2);
+    ck_assert_str_eq(client->units.items[1], "a\\x2db@1.service");
+    ck_assert(config_names_allow(&client->purposes, "monthly report"));
+    ck_assert(!config_names_allow(&client->purposes, "monthly"));
+    ck_assert_int_eq(client->ceilings.network, NETWORK_ALLOWLIST);
+    ck_assert_uint_eq(client->ceilings.hosts.list.count, 2);
+    ck_assert_uint_eq(client->ceilings.data_api.list.count, 2);
+    ck_assert_uint_eq(client->ceilings.secrets.list.count, 1);
+    ck_assert_int_eq(client->ceilings.files, CONFIG_FILES_READ);
+    ck_assert_mem_eq(client->ceilings.limits, limits, sizeof limits);
+    ck_assert_int_eq(client->max_running, 3);
+    ck_assert(client->switches);
     config_release(config);
 }
 END_TEST
@@ -111,7 +154,19 @@ static const struct {
     {"[executor a]\nslots = 2\n", "[executor a] needs a program"},
     {"[executor a]\nprogram = /nonexistent\n", "program /nonexistent cannot be executed"},
     {"[executor a]\nprogram = /bin/true\nargs = 'open\n", ":3: args must be words"},
-    {"[client a]\ncompanies = *\n", "[client a] needs a uid or a gid"},
+    {"[client a]\ncompanies = *\n", "[client a] needs a uid, a gid or a unit"},
+    {"[client a]\nunit =\n", ":2: unit must be names of units"},
+    {"[client a]\nunit = billing\n", ":2: unit must be names of units"},
+    {"[client a]\nunit = a.service system.slice\n", ":2: unit must be names of units"},
+    {"[client a]\nnetwork = some\n", ":2: network must be none, allowlist or open"},
+    {"[client a]\nhosts = t.test\n", ":2: hosts must be hosts such as"},
+    {"[client a]\nhosts = * t.test:443\n", ":2: hosts must be hosts such as"},
+    {"[client a]\ndata_api = invoices.\n", ":2: data_api must be methods such as"},
+    {"[client a]\nsecrets = A-B\n", ":2: secrets must be names of secrets"},
+    {"[client a]\nfilesystem = all\n", ":2: filesystem must be none, read or write"},
+    {"[client a]\nmax_memory = 0\n", ":2: max_memory must be a size"},
+    {"[client a]\npurposes = 'open\n", ":2: purposes must be texts"},
+    {"[client a]\nswitches = perhaps\n", ":2: switches must be yes or no"},
     {"[client a]\nuid = 0\n", "[client a] needs companies"},
     {"[client a]\nuid = no-such-user-here\n", ":2: uid must be user names or numbers"},
     {"[client a]\nuid = 4294967295\n", ":2: uid must be user names or numbers"},
@@ -154,6 +209,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, test_defaults);
     tcase_add_test(tcase, test_sections_with_names);
+    tcase_add_test(tcase, test_policy_of_a_client);
     tcase_add_loop_test(tcase, test_faults_name_their_place, 0, (int)AR_COUNT(faults));
     tcase_add_test(tcase, test_long_line_is_not_cut);
     tcase_add_test(tcase, test_missing_file);

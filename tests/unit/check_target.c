@@ -209,6 +209,36 @@ START_TEST(test_grants)
 }
 END_TEST
 
+/* Of two entries: all that the second covers is covered by the first. */
+START_TEST(test_patterns)
+{
+    static const struct {
+        const char *pattern, *other;
+        bool right;
+    } cases[] = {
+        {"api.t.test:443", "api.t.test:443", true},
+        {"api.t.test:443", "api.t.test:80", false},
+        {"api.t.test:443", "*.t.test:443", false},
+        {"*.t.test:443", "api.t.test:443", true},
+        {"*.t.test:443", "*.t.test:443", true},
+        {"*.t.test:443", "*.w.t.test:443", true},
+        {"*.t.test:443", "*.w.t.test:80", false},
+        {"*.t.test:443", "t.test:443", false},
+        {"*.t.test:443", "*.test:443", false},
+        {"*.t.test:443", "*.xt.test:443", false},
+        {"*.t.test:443", "xt.test:443", false},
+        {"*.t.test:443", "*.t.test.evil.test:443", false},
+        {"192.0.2.1:80", "192.0.2.1:80", true},
+        {"192.0.2.1:80", "192.0.2.2:80", false},
+        {"[2001:db8::1]:443", "[2001:db8:0::1]:443", true},
+        {"*.test:443", "192.0.2.1:443", false},
+    };
+    for (size_t i = 0; i < AR_COUNT(cases); i++)
+        ck_assert_msg(target_pattern_covers(cases[i].pattern, cases[i].other) == cases[i].right,
+                      "%s and %s", cases[i].pattern, cases[i].other);
+}
+END_TEST
+
 START_TEST(test_written)
 {
     static const struct {
@@ -230,9 +260,9 @@ END_TEST
 
 int main(void)
 {
-    static const TTest **const all[] = {
-        &test_names,       &test_no_names, &test_length,  &test_addresses,
-        &test_authorities, &test_grants,   &test_written, NULL};
+    static const TTest **const all[] = {&test_names,     &test_no_names,    &test_length,
+                                        &test_addresses, &test_authorities, &test_grants,
+                                        &test_patterns,  &test_written,     NULL};
     static const struct unit_case cases[] = {{"target", all}};
     return unit_main("target", cases, AR_COUNT(cases));
 }

@@ -47,6 +47,21 @@ START_TEST(test_identifiers)
 }
 END_TEST
 
+START_TEST(test_api_methods_that_cover_others)
+{
+    static const struct {
+        const char *pattern, *method;
+        bool right;
+    } cases[] = {{"a.b", "a.b", true},    {"a.b", "a.c", false},   {"a.b", "a.*", false},
+                 {"a.*", "a.b", true},    {"a.*", "a.b.c", true},  {"a.*", "a.b.*", true},
+                 {"a.*", "a.*", true},    {"a.*", "a", false},     {"a.*", "ab.c", false},
+                 {"a.b.*", "a.*", false}, {"a.b.*", "a.b", false}, {"a.b", "a.b.c", false}};
+    for (size_t i = 0; i < AR_COUNT(cases); i++)
+        ck_assert_msg(text_api_method_covers(cases[i].pattern, cases[i].method) == cases[i].right,
+                      "%s and %s", cases[i].pattern, cases[i].method);
+}
+END_TEST
+
 START_TEST(test_api_methods)
 {
     static const char *const right[] = {"invoices.read", "invoices", "a.b.c", "Invoices.read_all-2",
@@ -334,6 +349,7 @@ END_TEST
 static const TTest **const forms[] = {&test_names,
                                       &test_identifiers,
                                       &test_api_methods,
+                                      &test_api_methods_that_cover_others,
                                       &test_canonical_paths,
                                       &test_relative_paths,
                                       &test_below_by_components,
