@@ -267,6 +267,13 @@ static bool is_good_name(const struct list *list, const char *name)
     return text_is_name(name);
 }
 
+/* A word of the file for a message: as it is where nothing in it could mislead whoever reads it. */
+static const char *plain_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    return word[0] && strlen(word) <= 32 && word[strspn(word, plain)] == 0 ? word : "of this name";
+}
+
 /* The struct that an entry's section speaks of. */
 static int find_base(const struct loading *loading, const struct config_entry *entry, char *section,
                      size_t room, char **base)
@@ -280,7 +287,7 @@ static int find_base(const struct loading *loading, const struct config_entry *e
     section[length] = 0;
     const struct list *list = find_list(section);
     if (!is_section(section))
-        return fail(loading, entry->line, "there is no section of this name");
+        return fail(loading, entry->line, "there is no section [%s]", plain_word(section));
     if (!list && blank)
         return fail(loading, entry->line, "[%s] takes no name", section);
     *base = (char *)loading->config;
@@ -312,7 +319,7 @@ static int apply(const struct loading *loading, const struct config_entries *ent
         return rc;
     const struct setting *setting = find_setting(section, entry->key);
     if (!setting)
-        return fail(loading, entry->line, "[%s] has no key of this name", section);
+        return fail(loading, entry->line, "[%s] has no key %s", section, plain_word(entry->key));
     if (given_before(entries, at))
         return fail(loading, entry->line, "%s is given twice", setting->key);
     rc = setting->parse(entry->value, base + setting->offset);

@@ -231,10 +231,10 @@ END_TEST
 static const struct {
     const char *more, *said;
 } wrong[] = {
-    {"[limits]\nwal = 5s\n", "[limits] has no key of this name"},
+    {"[limits]\nwal = 5s\n", "[limits] has no key wal"},
     {"[limits]\nwall = soon\n", "wall must be a time such as 5s or 250ms"},
     {"[executor other]\nprogram = /nonexistent/program\n", "cannot be executed"},
-    {"[switch]\nx = 1\n", "there is no section of this name"},
+    {"[switch]\nx = 1\n", "there is no section [switch]"},
 };
 
 START_TEST(a_wrong_file_changes_nothing)

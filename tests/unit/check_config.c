@@ -135,8 +135,8 @@ static const struct {
     const char *text;
     const char *says;
 } faults[] = {
-    {"[nothing]\nx = 1\n", ":2: there is no section of this name"},
-    {"[daemon]\n\nlog_levle = info\n", ":3: [daemon] has no key of this name"},
+    {"[nothing]\nx = 1\n", ":2: there is no section [nothing]"},
+    {"[daemon]\n\nlog_levle = info\n", ":3: [daemon] has no key log_levle"},
     {"[daemon]\nlog_level = loud\n", ":2: log_level must be error, warning, info or debug"},
     {"[daemon x]\nenabled = yes\n", ":2: [daemon] takes no name"},
     {"[socket]\nmode = 999\n", ":2: mode must be an octal mode"},
@@ -170,7 +170,7 @@ static const struct {
     {"[client a]\nuid = 0\n", "[client a] needs companies"},
     {"[client a]\nuid = no-such-user-here\n", ":2: uid must be user names or numbers"},
     {"[client a]\nuid = 4294967295\n", ":2: uid must be user names or numbers"},
-    {"daemon = yes\n", "there is no section of this name"},
+    {"daemon = yes\n", "there is no section [of this name]"},
     {"[daemon]\nrubbish\n", ":2: neither [section], key = value nor # comment"},
 };
 
