@@ -96,6 +96,7 @@ static void take(void *context)
     registry_take(line->registry);
     reload->events->taken(reload->context);
     config_release(old);
+    queue_withdraw(line->queue);
     queue_resume(line->queue);
     log_info("reloaded: configuration %.12s is in force", line->config->sha256);
     finish(reload, true);

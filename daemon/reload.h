@@ -3,7 +3,8 @@
  *
  * The file is read and checked by a thread (names of users may have to be asked for), the executors are
  * proved under it beside those that are in force, and then all of it takes effect in one moment. Runs that
- * were received before keep the configuration that they came under. A file that is wrong changes nothing.
+ * were received before keep the configuration that they came under, save that nothing starts any more that
+ * is switched off now. A file that is wrong changes nothing.
  * Either way the log and the ledger's chain say so.
  */
 #ifndef AUDITRUN_DAEMON_RELOAD_H

@@ -71,6 +71,7 @@ static bool is_configured_off(const struct config *config, enum switch_scope sco
 static bool is_off(const struct run *run, enum switch_scope scope, const char *name)
 {
     return is_configured_off(run->config, scope, name) ||
+           is_configured_off(run->line->config, scope, name) ||
            find(run->line->switches, scope, name) != NULL;
 }
 

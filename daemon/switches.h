@@ -20,7 +20,8 @@ struct switches *switches_new(struct line *line) AR_MUST_CHECK;
 void switches_free(struct switches *switches);
 
 /* Why a run may not start now: everything, its company, its language, or the executor that it was admitted
- * to is off; REASON_NONE: it may. By the configuration it was received under, and by operators. */
+ * to is off; REASON_NONE: it may. By the configuration it was received under, by the one in force now, and by
+ * operators. */
 enum reason switches_forbid(const struct run *run);
 /* Is this executor off for the run? */
 bool switches_executor_is_off(const struct run *run, const char *name);
