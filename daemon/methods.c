@@ -14,6 +14,7 @@
 #include "daemon/latency.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
+#include "daemon/policy.h"
 #include "daemon/registry.h"
 #include "daemon/run.h"
 #include "daemon/signer.h"
@@ -120,7 +121,8 @@ static void serve_executors(struct session *session, const struct rpc_call *call
         if (!executor_envelope(executor) || !config->enabled ||
             !config_names_allow(&client->policy->executors, config->name))
             continue;
-        if (json_array_append_new(list, envelope_to_json(executor_envelope(executor))) != 0) {
+        if (json_array_append_new(list, policy_show(client->policy, executor_envelope(executor))) !=
+            0) {
             json_decref(list);
             list = NULL;
         }

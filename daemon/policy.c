@@ -67,3 +67,47 @@ void policy_lower(const struct config_ceilings *ceilings, struct limits *limits)
         if (ceilings->limits[i] > 0 && limits->has[i] && limits->value[i] > ceilings->limits[i])
             limits->value[i] = ceilings->limits[i];
 }
+
+static bool allows_any(const struct config_names *names)
+{
+    return names->all || names->list.count > 0;
+}
+
+static void cut_down(const struct config_ceilings *ceilings, struct envelope *envelope)
+{
+    for (int mode = NETWORK_NONE + 1; mode < NETWORK_MODE_COUNT; mode++)
+        envelope->network[mode] &= mode <= (int)ceilings->network && allows_any(&ceilings->hosts);
+    envelope->network[NETWORK_OPEN] &= ceilings->hosts.all;
+    envelope->data_api &= allows_any(&ceilings->data_api);
+    envelope->secrets &= allows_any(&ceilings->secrets);
+    envelope->filesystem_read &= ceilings->files >= CONFIG_FILES_READ;
+    envelope->filesystem_write &= ceilings->files >= CONFIG_FILES_WRITE;
+    policy_lower(ceilings, &envelope->limits);
+}
+
+static int drop_languages(json_t *languages, const struct config_names *allowed)
+{
+    int rc = 0;
+    for (size_t i = json_array_size(languages); rc == 0 && i-- > 0;) {
+        const json_t *name = json_object_get(json_array_get(languages, i), "name");
+        if (!config_names_allow(allowed, json_string_value(name)))
+            rc = json_array_remove(languages, i);
+    }
+    return rc;
+}
+
+json_t *policy_show(const struct config_client *client, const struct envelope *envelope)
+{
+    struct envelope view = *envelope; /* borrows */
+    cut_down(&client->ceilings, &view);
+    json_t *value = envelope_to_json(&view);
+    json_t *unavailable = json_object_get(value, "unavailable");
+    if (!value || drop_languages(json_object_get(value, "languages"), &client->languages) != 0 ||
+        drop_languages(unavailable, &client->languages) != 0) {
+        json_decref(value);
+        return NULL;
+    }
+    if (unavailable && json_array_size(unavailable) == 0)
+        (void)json_object_del(value, "unavailable");
+    return value;
+}

@@ -148,6 +148,30 @@ START_TEST(test_ceiling_that_nobody_enforces)
 }
 END_TEST
 
+/* What a client may not ask for, it is not offered either. */
+START_TEST(test_executors_as_a_client_has_them)
+{
+    struct daemon *daemon =
+        e2e_fake_daemon("[client local]\nmax_wall = 3s\nmax_output = 2M\nnetwork = none\n");
+    struct client *client = daemon_connect(daemon);
+    AR_AUTO_JSON json_t *result = client_call(client, "executors", NULL);
+    const json_t *executor = json_array_get(json_object_get(result, "executors"), 0);
+    const json_t *limits = json_object_get(executor, "limits");
+    ck_assert_int_eq(json_integer_value(json_object_get(limits, "wall_ms")), 3000);
+    ck_assert_int_eq(json_integer_value(json_object_get(limits, "output_bytes")), 2 << 20);
+    ck_assert_uint_eq(json_array_size(json_object_get(executor, "languages")), 1);
+    client_disconnect(client);
+    daemon_free(daemon);
+    daemon = e2e_fake_daemon("[client local]\nlanguages = python\n");
+    client = daemon_connect(daemon);
+    AR_AUTO_JSON json_t *none = client_call(client, "executors", NULL);
+    executor = json_array_get(json_object_get(none, "executors"), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(executor, "languages")), 0);
+    client_disconnect(client);
+    daemon_free(daemon);
+}
+END_TEST
+
 int main(void)
 {
     static const TTest **const tests[] = {&test_purposes,
@@ -155,6 +179,7 @@ int main(void)
                                           &test_nothing_but_code,
                                           &test_defaults_are_lowered,
                                           &test_ceiling_that_nobody_enforces,
+                                          &test_executors_as_a_client_has_them,
                                           NULL};
     return e2e_main("policies", tests);
 }
