@@ -98,6 +98,10 @@ static const struct setting settings[] = {
     {"secrets", "directory", config_value_path, IN(secrets.directory), NULL, FORM_PATH},
     {"secrets", "credentials", config_value_bool, IN(secrets.credentials), "no", FORM_BOOL},
     {"secrets", "mask_secrets", config_value_bool, IN(secrets.mask_secrets), "yes", FORM_BOOL},
+    {"metrics", "socket", config_value_path, IN(metrics.socket), NULL, FORM_PATH},
+    {"metrics", "mode", config_value_mode, IN(metrics.mode), "0660", "an octal mode such as 0660"},
+    {"metrics", "listen", config_value_loopback, IN(metrics.listen), NULL,
+     "a loopback address with a port, such as 127.0.0.1:9464"},
     {"executor", "program", config_value_path, OF(executor, program), NULL, FORM_PATH},
     {"executor", "args", config_value_words, OF(executor, args), "", "words, quoted as in a shell"},
     {"executor", "enabled", config_value_bool, OF(executor, enabled), "yes", FORM_BOOL},
@@ -360,8 +364,8 @@ static int check_whole(const struct loading *loading)
 
 static int load_entries(const struct loading *loading, const struct config_entries *entries)
 {
-    static const char *const plain[] = {"daemon", "socket",  "ledger",    "journal",
-                                        "limits", "network", "data-port", "secrets"};
+    static const char *const plain[] = {"daemon",  "socket",    "ledger",  "journal", "limits",
+                                        "network", "data-port", "secrets", "metrics"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < AR_COUNT(plain); i++)
         rc = set_defaults(loading->config, plain[i], (char *)loading->config);
@@ -426,6 +430,8 @@ static void free_config(struct config *config)
     free(config->network.allowed.items);
     free(config->data_port.socket);
     free(config->secrets.directory);
+    free(config->metrics.socket);
+    free(config->metrics.listen);
     free(config->socket_path);
     free(config->ledger_url);
     free(config->checkpoint_key);

@@ -96,6 +96,12 @@ struct config_data_port {
     int64_t timeout_ms;  /* of one call */
 };
 
+struct config_metrics {
+    char *socket; /* path; NULL: none */
+    int64_t mode;
+    char *listen; /* loopback address and port; NULL: none */
+};
+
 struct config_secrets {
     char *directory;   /* with a folder for each company; NULL: none */
     bool credentials;  /* files auditrun.COMPANY.NAME among the unit's credentials */
@@ -127,6 +133,7 @@ struct config {
     struct config_network network;
     struct config_data_port data_port;
     struct config_secrets secrets;
+    struct config_metrics metrics;
     int64_t max_running, max_queued, queue_deadline_ms;
     int64_t max_running_company, max_queued_company; /* of one company */
     struct config_executor *executors;

@@ -12,6 +12,7 @@
 
 #include <event2/util.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <string.h>
 
@@ -186,6 +187,26 @@ int config_value_endpoints(const char *text, void *out)
                  : 1;
     }
     return rc;
+}
+
+static bool is_loopback(const struct sockaddr_storage *storage)
+{
+    if (storage->ss_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)storage;
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127 && four->sin_port != 0;
+    }
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)storage;
+    return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) && six->sin6_port != 0;
+}
+
+int config_value_loopback(const char *text, void *out)
+{
+    struct sockaddr_storage storage = {0};
+    int length = sizeof storage;
+    if (evutil_parse_sockaddr_port(text, (struct sockaddr *)&storage, &length) != 0 ||
+        !is_loopback(&storage))
+        return 1;
+    return config_value_text(text, out);
 }
 
 int config_value_ranges(const char *text, void *out)

@@ -45,6 +45,7 @@ struct executor {
     int64_t places_taken;
     struct deadline tend; /* empties and refills slots outside of callbacks */
     int64_t failures;     /* starts that failed one after the other */
+    int64_t all_failures; /* since the start of the daemon */
     bool wanted[REACHES]; /* runs of this reach have come */
     int64_t holders;      /* runs that were compared with it */
     void (*over)(void *context, struct executor *executor); /* retired: when nothing is left */
@@ -56,6 +57,12 @@ static void tend_later(struct executor *executor)
     /* A program that dies at its start is not started in a tight loop. */
     int64_t pause = executor->failures ? 100 * executor->failures : 0;
     deadline_start(&executor->tend, pause < 5000 ? pause : 5000);
+}
+
+static void count_failure(struct executor *executor)
+{
+    executor->failures++;
+    executor->all_failures++;
 }
 
 /* ---- what providers tell ---------------------------------------------------------------------- */
@@ -93,7 +100,7 @@ static void provider_has_gone(void *context, enum reason failure)
         slot->refill = true;
     const struct slot_events *events = slot->refill ? NULL : AR_TAKE(slot->events);
     if (failure) {
-        slot->executor->failures++;
+        count_failure(slot->executor);
         log_warning("executor %s: a provider has gone: %s", slot->executor->config->name,
                     reason_word(failure));
     }
@@ -134,7 +141,7 @@ static void refill(struct slot *slot)
     int rc = fill(slot);
     if (rc == 0)
         return;
-    slot->executor->failures++;
+    count_failure(slot->executor);
     report_start_failure(slot->executor, rc);
     const struct slot_events *events = AR_TAKE(slot->events);
     events->gone(slot->context, REASON_SPAWN_FAILED);
@@ -183,7 +190,7 @@ static void make_spare(struct executor *executor, unsigned reach)
     slot->reach = reach;
     int rc = fill(slot);
     if (rc < 0) {
-        executor->failures++;
+        count_failure(executor);
         report_start_failure(executor, rc);
     }
 }
@@ -474,15 +481,34 @@ const struct envelope *executor_envelope(const struct executor *executor)
     return executor->proved ? &executor->envelope : NULL;
 }
 
+static int64_t *count_of(const struct slot *slot, struct executor_slots *slots)
+{
+    if (slot->events)
+        return &slots->busy;
+    if (is_empty(slot))
+        return &slots->empty;
+    if (!is_usable(slot))
+        return &slots->stopping;
+    return provider_state(slot->provider) == PROVIDER_IDLE ? &slots->idle : &slots->starting;
+}
+
+void executor_slots(const struct executor *executor, struct executor_slots *out)
+{
+    *out = (struct executor_slots){0};
+    for (int64_t i = 0; i < executor->slot_count; i++)
+        ++*count_of(&executor->slots[i], out);
+}
+
+int64_t executor_failures(const struct executor *executor)
+{
+    return executor->all_failures;
+}
+
 json_t *executor_status(const struct executor *executor)
 {
-    int64_t idle = 0, busy = 0;
-    for (int64_t i = 0; i < executor->slot_count; i++) {
-        const struct slot *slot = &executor->slots[i];
-        busy += slot->events != NULL;
-        idle += is_usable(slot) && provider_state(slot->provider) == PROVIDER_IDLE;
-    }
+    struct executor_slots slots;
+    executor_slots(executor, &slots);
     return json_pack("{s:s, s:s, s:I, s:I}", "name", executor->config->name, "state",
-                     executor->proved ? "ready" : "unusable", "slots_idle", (json_int_t)idle,
-                     "slots_busy", (json_int_t)busy);
+                     executor->proved ? "ready" : "unusable", "slots_idle", (json_int_t)slots.idle,
+                     "slots_busy", (json_int_t)slots.busy);
 }

@@ -67,6 +67,14 @@ void executor_release(struct slot *slot);
 
 /* Is it the process of one of the executor's providers? */
 bool executor_owns(const struct executor *executor, pid_t pid);
+/* What its slots are at present; together they are all of them. */
+struct executor_slots {
+    int64_t idle, busy; /* with a provider that is ready, with a run */
+    int64_t starting, stopping, empty;
+};
+void executor_slots(const struct executor *executor, struct executor_slots *out);
+/* Providers that could not be started, or have gone when they should not, since the daemon's start. */
+int64_t executor_failures(const struct executor *executor);
 /* {"name", "state", "slots_idle", "slots_busy"}; NULL when out of memory. */
 json_t *executor_status(const struct executor *executor) AR_MUST_CHECK;
 

@@ -333,11 +333,17 @@ bool journal_last_head(const struct journal *journal, int64_t *seq, char hash[DI
     return true;
 }
 
-json_t *journal_status(struct journal *journal)
+void journal_figures(struct journal *journal, struct journal_figures *out)
 {
     pthread_mutex_lock(&journal->mutex);
-    struct journal_figures figures = journal->figures;
+    *out = journal->figures;
     pthread_mutex_unlock(&journal->mutex);
+}
+
+json_t *journal_status(struct journal *journal)
+{
+    struct journal_figures figures;
+    journal_figures(journal, &figures);
     int64_t age_ms = (clock_wall_us() - figures.oldest_kept_us) / 1000;
     json_t *oldest = figures.kept > 0 ? json_integer(age_ms > 0 ? age_ms : 0) : json_null();
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:b}", "bytes", (json_int_t)figures.bytes,

@@ -57,6 +57,8 @@ void journal_settle_durably(struct journal *journal, const char *id,
 /* The ledger has acknowledged this head of the writer's chain. Lazy, and only the newest is written. */
 void journal_note_head(struct journal *journal, int64_t seq, const char *hash);
 
+/* As of the last group that was written. */
+void journal_figures(struct journal *journal, struct journal_figures *out);
 /* {"bytes", "max_bytes", "open_intents", "kept", "events", "oldest_kept_ms" (or null), "full"}: as of
  * the last group that was written; owned. "full": the last run was refused for want of room. */
 json_t *journal_status(struct journal *journal) AR_MUST_CHECK;

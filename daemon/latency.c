@@ -13,7 +13,8 @@ struct latency {
     struct deadline pulse;
     bool busy;
     int64_t due_us; /* monotonic */
-    int64_t samples, late, worst_us;
+    int64_t late, worst_us;
+    struct histogram histogram;
 };
 
 static void beat(struct latency *latency)
@@ -26,7 +27,7 @@ static void pulsed(void *context)
 {
     struct latency *latency = context;
     int64_t late_us = clock_monotonic_us() - latency->due_us;
-    latency->samples++;
+    histogram_add(&latency->histogram, late_us);
     latency->late += late_us > LATENCY_LATE_US;
     if (late_us > latency->worst_us)
         latency->worst_us = late_us;
@@ -39,6 +40,7 @@ int latency_new(struct event_base *base, struct latency **out)
     struct latency *latency = calloc(1, sizeof *latency);
     if (!latency)
         return -ENOMEM;
+    latency->histogram.scale = &histogram_latency;
     int rc = deadline_init(&latency->pulse, base, pulsed, latency);
     if (rc < 0)
         latency_free(latency);
@@ -56,8 +58,13 @@ void latency_watch(struct latency *latency, bool busy)
 
 json_t *latency_status(const struct latency *latency)
 {
-    return json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)latency->samples, "late",
-                     (json_int_t)latency->late, "worst_us", (json_int_t)latency->worst_us);
+    return json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)histogram_count(&latency->histogram),
+                     "late", (json_int_t)latency->late, "worst_us", (json_int_t)latency->worst_us);
+}
+
+const struct histogram *latency_histogram(const struct latency *latency)
+{
+    return &latency->histogram;
 }
 
 void latency_free(struct latency *latency)

@@ -7,6 +7,7 @@
 #ifndef AUDITRUN_DAEMON_LATENCY_H
 #define AUDITRUN_DAEMON_LATENCY_H
 
+#include "daemon/histogram.h"
 #include "protocol/json.h"
 
 #define LATENCY_PULSE_MS 10
@@ -21,6 +22,8 @@ int latency_new(struct event_base *base, struct latency **out) AR_MUST_CHECK;
 void latency_watch(struct latency *latency, bool busy);
 /* {"samples", "late", "worst_us"}: late are those of more than LATENCY_LATE_US. NULL: out of memory. */
 json_t *latency_status(const struct latency *latency) AR_MUST_CHECK;
+/* How late each pulse came, in microseconds (histogram_latency). */
+const struct histogram *latency_histogram(const struct latency *latency);
 void latency_free(struct latency *latency);
 
 #endif

@@ -20,6 +20,7 @@
 #include "daemon/journal.h"
 #include "daemon/ledger_batch.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 
 #include <string.h>
 
@@ -50,6 +51,7 @@ struct ledger {
     struct deadline retry, maintain;
     int64_t retry_ms;
     int64_t batches, rows;
+    int64_t sent_us; /* monotonic: when the batch was given to the sink first */
     void (*answered)(void *context, bool up);
     void *context;
     void (*settled)(void *context);
@@ -151,6 +153,7 @@ static void batch_stored(struct ledger *ledger)
     ledger->head = ledger->batch.behind;
     ledger->batches++;
     ledger->rows += (int64_t)ledger->batch.count;
+    metrics_count_batch(ledger->line, ledger->batch.count, clock_monotonic_us() - ledger->sent_us);
     journal_note_head(ledger->line->journal, ledger->head.seq, ledger->head.hash);
     ledger_batch_stored(&ledger->batch);
 }
@@ -418,6 +421,7 @@ static void start_batch(struct ledger *ledger)
     size_t count = ledger_batch_fill(&ledger->batch, &ledger->pending, ledger->batch_most,
                                      ledger->writer, &ledger->head);
     ledger->pending_count -= count;
+    ledger->sent_us = clock_monotonic_us();
     if (count > 0)
         send_batch(ledger);
 }
@@ -510,21 +514,33 @@ size_t ledger_backlog(const struct ledger *ledger)
 }
 
 /* How long the oldest row has been waiting. */
-static int64_t oldest_ms(const struct ledger *ledger)
+static int64_t oldest_us(const struct ledger *ledger)
 {
     const struct ledger_entry *first =
         ledger->batch.count > 0 ? ledger->batch.entries[0] : TAILQ_FIRST(&ledger->pending);
-    return first ? (clock_monotonic_us() - first->since_us) / 1000 : 0;
+    return first ? clock_monotonic_us() - first->since_us : 0;
+}
+
+void ledger_figures(const struct ledger *ledger, struct ledger_figures *out)
+{
+    *out = (struct ledger_figures){.up = ledger_is_certain(ledger),
+                                   .backlog = ledger_backlog(ledger),
+                                   .oldest_us = oldest_us(ledger),
+                                   .batches = ledger->batches,
+                                   .rows = ledger->rows,
+                                   .seq = ledger->head.seq};
 }
 
 json_t *ledger_status(const struct ledger *ledger)
 {
+    struct ledger_figures figures;
+    ledger_figures(ledger, &figures);
     const char *state = ledger->down ? "down" : ledger->head_known ? "up" : "unknown";
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "sink", ledger->sink->ops->name,
                      "state", state, "problem", ledger->sink->ops->problem(ledger->sink), "backlog",
-                     (json_int_t)ledger_backlog(ledger), "oldest_ms", (json_int_t)oldest_ms(ledger),
-                     "batches", (json_int_t)ledger->batches, "rows", (json_int_t)ledger->rows,
-                     "seq", (json_int_t)ledger->head.seq);
+                     (json_int_t)figures.backlog, "oldest_ms",
+                     (json_int_t)(figures.oldest_us / 1000), "batches", (json_int_t)figures.batches,
+                     "rows", (json_int_t)figures.rows, "seq", (json_int_t)figures.seq);
 }
 
 /* ---- beginning and end ------------------------------------------------------------------------ */

@@ -47,6 +47,13 @@ const char *ledger_writer(const struct ledger *ledger);
 const struct sink_head *ledger_head(const struct ledger *ledger);
 /* Rows that are not in the ledger yet. */
 size_t ledger_backlog(const struct ledger *ledger);
+struct ledger_figures {
+    bool up;           /* and its head is known */
+    size_t backlog;    /* rows that are not in it yet */
+    int64_t oldest_us; /* how long the oldest of them has been waiting; 0: there is none */
+    int64_t batches, rows, seq;
+};
+void ledger_figures(const struct ledger *ledger, struct ledger_figures *out);
 /* {"sink", "state", "problem", "backlog", "oldest_ms", "batches", "rows", "seq"}; NULL when out of
  * memory. */
 json_t *ledger_status(const struct ledger *ledger) AR_MUST_CHECK;

@@ -14,16 +14,16 @@
 #include "daemon/config.h"
 #include "daemon/deadline.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/peer.h"
 #include "daemon/run.h"
 #include "daemon/session.h"
+#include "daemon/unix_socket.h"
 #include "protocol/rpc.h"
 
 #include <event2/event.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 #define LISTENER_BACKLOG  512
 #define LISTENER_PAUSE_MS 100 /* when the process is out of descriptors */
@@ -40,7 +40,7 @@ struct listener {
     struct session **dead; /* freed at the end of the turn */
     size_t dead_count;
     bool stopped;
-    struct sockaddr_un address;
+    char *path; /* of the socket file, also when the configuration names another by now */
 };
 
 /* Both lists have room for max_connections. */
@@ -64,6 +64,7 @@ static void bury_dead(evutil_socket_t fd, short what, void *context)
 void listener_add_session(struct listener *listener, struct session *session)
 {
     listener->open[listener->count++] = session;
+    metrics_count_connection(listener->line, true);
 }
 
 void listener_bury_session(struct listener *listener, struct session *session)
@@ -73,6 +74,7 @@ void listener_bury_session(struct listener *listener, struct session *session)
             continue;
         listener->open[i] = listener->open[--listener->count];
         listener->dead[listener->dead_count++] = session;
+        metrics_count_connection(listener->line, false);
         event_active(listener->bury, EV_TIMEOUT, 1);
         return;
     }
@@ -99,11 +101,14 @@ static void welcome(struct listener *listener, int fd)
     if (rc < 0 || !client.policy) {
         log_warning("connection of uid %ld gid %ld pid %ld matches no [client]: forbidden",
                     (long)client.uid, (long)client.gid, (long)client.pid);
+        metrics_count_refusal(listener->line, METRICS_FORBIDDEN);
         forbid(fd);
         return;
     }
-    if (session_open(listener, listener->line, fd, &client) < 0)
+    if (session_open(listener, listener->line, fd, &client) < 0) {
+        metrics_count_refusal(listener->line, METRICS_NO_MEMORY);
         log_error("no memory for a connection");
+    }
 }
 
 static void accept_one(evutil_socket_t listening, short what, void *context)
@@ -146,50 +151,6 @@ bool listener_is_flushed(const struct listener *listener)
     return true;
 }
 
-/* A socket file that nobody listens on is left over from a daemon that was killed. */
-static int remove_stale(const struct sockaddr_un *address)
-{
-    struct stat status;
-    if (lstat(address->sun_path, &status) != 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (!S_ISSOCK(status.st_mode))
-        return -EEXIST;
-    AR_AUTO_CLOSE int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (probe < 0)
-        return -errno;
-    if (connect(probe, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN)
-        return -EADDRINUSE;
-    return unlink(address->sun_path) == 0 || errno == ENOENT ? 0 : -errno;
-}
-
-static int bind_socket(struct listener *listener)
-{
-    const struct config *config = listener->line->config;
-    size_t length = strlen(config->socket_path);
-    if (length >= sizeof listener->address.sun_path)
-        return -ENAMETOOLONG;
-    listener->address.sun_family = AF_UNIX;
-    memcpy(listener->address.sun_path, config->socket_path, length + 1);
-    int rc = remove_stale(&listener->address);
-    if (rc < 0)
-        return rc;
-    listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener->fd < 0)
-        return -errno;
-    mode_t mask = umask(0777); /* nobody connects before the mode is right */
-    rc = bind(listener->fd, (const struct sockaddr *)&listener->address, sizeof listener->address);
-    int bind_error = errno;
-    (void)umask(mask);
-    if (rc != 0) {
-        (void)close(listener->fd); /* so that listener_stop() leaves the other's socket alone */
-        listener->fd = -1;
-        return -bind_error;
-    }
-    if (chmod(config->socket_path, (mode_t)config->socket_mode) != 0)
-        return -errno;
-    return listen(listener->fd, LISTENER_BACKLOG) == 0 ? 0 : -errno;
-}
-
 static int make_events(struct listener *listener)
 {
     struct event_base *base = listener->line->base;
@@ -215,9 +176,11 @@ int listener_open(struct line *line, int inherited, struct listener **out)
     listener->fd = base_take_fd(&fd);
     listener->open = calloc(most, sizeof(struct session *));
     listener->dead = calloc(most, sizeof(struct session *));
-    int rc = listener->open && listener->dead ? 0 : -ENOMEM;
+    listener->path = strdup(line->config->socket_path);
+    int rc = listener->open && listener->dead && listener->path ? 0 : -ENOMEM;
     if (rc == 0 && !listener->inherited)
-        rc = bind_socket(listener);
+        rc = unix_socket_listen(listener->path, (mode_t)line->config->socket_mode, LISTENER_BACKLOG,
+                                &listener->fd);
     if (rc == 0)
         rc = make_events(listener);
     if (rc < 0)
@@ -235,7 +198,7 @@ void listener_stop(struct listener *listener)
     if (listener->acceptable)
         (void)event_del(listener->acceptable);
     if (!listener->inherited)
-        (void)unlink(listener->address.sun_path);
+        (void)unlink(listener->path);
     (void)close(listener->fd);
     listener->fd = -1;
 }
@@ -251,6 +214,7 @@ void listener_free(struct listener *listener)
         session_bury(listener->dead[i]);
     free(listener->open);
     free(listener->dead);
+    free(listener->path);
     deadline_free(&listener->pause);
     if (listener->acceptable)
         event_free(listener->acceptable);

@@ -14,6 +14,7 @@
 #include "daemon/latency.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/policy.h"
 #include "daemon/registry.h"
 #include "daemon/run.h"
@@ -41,6 +42,7 @@ static void refuse(struct session *session, const char *id_text, enum rpc_code c
     size_t length;
     if (!id_text[0])
         return;
+    metrics_count_error(session_line(session), code);
     memcpy(error.id_text, id_text, strlen(id_text) + 1);
     if (fault)
         error.fault = *fault;
@@ -134,6 +136,7 @@ static void serve_executors(struct session *session, const struct rpc_call *call
 struct lookup {
     struct pending pending;
     const struct config *config; /* that the client's policy is of; held */
+    struct line *line;
     struct peer_client client;
 };
 
@@ -150,6 +153,7 @@ static void answer_lookup(void *context, enum sink_answer answer, const struct r
             line = rpc_result_line(pending->id_text, result, &length);
     } else {
         enum rpc_code code = answer == SINK_FAILED ? RPC_INTERNAL_ERROR : RPC_NOT_FOUND;
+        metrics_count_error(lookup->line, code);
         line = rpc_error_line(pending->id_text, code, NULL, &length);
     }
     session_answer(pending, line, length);
@@ -175,6 +179,7 @@ static void serve_record(struct session *session, const struct rpc_call *call)
         refuse(session, call->id_text, RPC_INTERNAL_ERROR, NULL);
         return;
     }
+    lookup->line = session_line(session);
     lookup->client = *client;
     lookup->config = config_hold(session_line(session)->config);
     if (session_owe(session, &lookup->pending, call->id_text, NULL) != 0) {
@@ -312,10 +317,12 @@ void methods_serve(struct session *session, const char *line, size_t length)
     if (rc == RPC_REFUSED) {
         if (!error.id_text[0])
             return;
+        metrics_count_error(session_line(session), error.code);
         char *answer = rpc_refusal_line(&error, &answer_length);
         session_send(session, answer, answer_length);
         return;
     }
+    metrics_count_request(session_line(session), call.method);
     if (session_find(session, call.id_text))
         refuse(session, "null", RPC_INVALID_REQUEST, NULL);
     else if (session_line(session)->draining && !methods[call.method].when_draining)

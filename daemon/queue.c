@@ -350,3 +350,11 @@ void queue_resume(struct queue *queue)
     }
     start_next(queue);
 }
+
+void queue_figures(const struct queue *queue, struct queue_figures *out)
+{
+    const struct queue_company *company;
+    *out = (struct queue_figures){.waiting = queue->waiting_count};
+    TAILQ_FOREACH(company, &queue->companies, link)
+        out->companies++;
+}

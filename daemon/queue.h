@@ -18,6 +18,12 @@ void queue_free(struct queue *queue);
 void queue_stage(struct run *run, run_done_fn *done);
 void queue_poke(struct run *run);
 
+struct queue_figures {
+    int64_t waiting;   /* runs that wait for their turn */
+    int64_t companies; /* that have runs waiting or running */
+};
+void queue_figures(const struct queue *queue, struct queue_figures *out);
+
 /* The run has left its provider: its place goes to the next. */
 void queue_release(struct run *run);
 

@@ -15,6 +15,7 @@
 #include "daemon/journal.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 
 #define RECOVERY_RETRY_MS 200
 
@@ -47,6 +48,8 @@ static void append(struct recovery *recovery)
     bool interrupted = record && record->status == STATUS_INTERRUPTED;
     if (interrupted)
         record->finished_at = clock_wall_us();
+    if (interrupted)
+        metrics_count_end(recovery->line, record->reason);
     recovery->interrupted += interrupted;
     recovery->kept += !interrupted;
     if (event)

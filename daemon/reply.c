@@ -8,6 +8,7 @@
 
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/registry.h"
 
 #include <event2/buffer.h>
@@ -145,6 +146,7 @@ static char *answer_line(const struct run *run, size_t *length)
     const char *id_text = run->pending.id_text;
     if (run->withdrawn && !run->replay) {
         struct rpc_error error = {.code = RPC_INVALID_PARAMS};
+        metrics_count_error(run->line, error.code);
         static const struct fault reused = {PROBLEM_KEY_REUSED, "/idempotency_key"};
         error.fault = reused;
         memcpy(error.id_text, id_text, sizeof error.id_text);
@@ -152,6 +154,7 @@ static char *answer_line(const struct run *run, size_t *length)
     }
     if (!run->withdrawn && run->audit != RUN_AUDIT_COMMITTED) {
         AR_AUTO_JSON json_t *data = failure_value(run);
+        metrics_count_error(run->line, RPC_AUDIT_FAILURE);
         return data ? rpc_error_line(id_text, RPC_AUDIT_FAILURE, data, length) : NULL;
     }
     AR_AUTO_JSON json_t *result = run->replay ? replay_value(run->replay) : result_value(run);
@@ -175,6 +178,7 @@ static void log_end(const struct run *run)
 void reply_stage(struct run *run, run_done_fn *done)
 {
     log_end(run);
+    metrics_count_run(run->line, run);
     if (run->pending.session) {
         size_t length = 0;
         char *line = run->pending.id_text[0] ? answer_line(run, &length) : NULL;

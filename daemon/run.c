@@ -20,6 +20,7 @@
 #include "daemon/latency.h"
 #include "daemon/ledger.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/queue.h"
 #include "daemon/reply.h"
 #include "daemon/secrets.h"
@@ -107,7 +108,8 @@ int run_line_init(struct line *line, struct event_base *base, const struct confi
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);
     line->bury = event_new(base, -1, 0, bury_dead, line);
-    return line->bury ? latency_new(base, &line->latency) : -ENOMEM;
+    line->metrics = line->bury ? metrics_new() : NULL;
+    return line->metrics ? latency_new(base, &line->latency) : -ENOMEM;
 }
 
 void run_line_free(struct line *line)
@@ -119,6 +121,7 @@ void run_line_free(struct line *line)
     event_free(line->bury);
     line->bury = NULL;
     latency_free(AR_TAKE(line->latency));
+    metrics_free(AR_TAKE(line->metrics));
     config_release(AR_TAKE(line->config));
 }
 
@@ -156,7 +159,9 @@ struct run *run_new(struct line *line, const struct peer_client *client, struct 
     run->request = request;
     run->usage = USAGE_UNKNOWN;
     run->received_us = clock_wall_us();
+    run->since_us = run->moved_us = clock_monotonic_us();
     TAILQ_INSERT_TAIL(&line->runs, run, in_line);
+    line->in_state[RUN_RECEIVED]++;
     line->total++;
     latency_watch(line->latency, true);
     return run;
@@ -164,6 +169,7 @@ struct run *run_new(struct line *line, const struct peer_client *client, struct 
 
 static void leave_line(struct run *run)
 {
+    run->line->in_state[run->state]--;
     TAILQ_REMOVE(&run->line->runs, run, in_line);
     TAILQ_INSERT_TAIL(&run->line->dead, run, in_line);
     latency_watch(run->line->latency, !TAILQ_EMPTY(&run->line->runs));
@@ -184,6 +190,16 @@ enum reason run_stop_reason(enum run_stop cause)
     return reasons[cause];
 }
 
+static void enter_state(struct run *run, enum run_state state)
+{
+    int64_t now_us = clock_monotonic_us();
+    metrics_count_stage(run->line, run, now_us - run->moved_us);
+    run->moved_us = now_us;
+    run->line->in_state[run->state]--;
+    run->line->in_state[state]++;
+    run->state = state;
+}
+
 /* The one function that moves a run: to the next state whose stage is not skipped. */
 static void run_move(struct run *run, enum run_state to)
 {
@@ -195,7 +211,7 @@ static void run_move(struct run *run, enum run_state to)
         run_end(run, run_stop_reason(run->stop));
     while (stages[to].skipped && run_has_ended(run))
         to++;
-    run->state = to;
+    enter_state(run, to);
     if (!stages[to].start) {
         leave_line(run);
         return;
@@ -261,9 +277,8 @@ struct run *run_find(struct line *line, const char *id)
 
 size_t run_count(const struct line *line, enum run_state from, enum run_state to)
 {
-    const struct run *run;
     size_t count = 0;
-    TAILQ_FOREACH(run, &line->runs, in_line)
-        count += run->state >= from && run->state < to;
+    for (enum run_state state = from; state < to; state++)
+        count += line->in_state[state];
     return count;
 }

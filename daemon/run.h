@@ -33,6 +33,7 @@ struct executor;
 struct journal;
 struct latency;
 struct ledger;
+struct metrics;
 struct queue;
 struct queue_client;
 struct queue_company;
@@ -141,6 +142,9 @@ struct run {
     struct record *record; /* from the verdict until the ledger takes it */
     struct run_place place;
     enum run_audit audit;
+
+    int64_t since_us; /* monotonic: when it came */
+    int64_t moved_us; /* monotonic: when it got into its present state */
 };
 
 TAILQ_HEAD(run_list, run);
@@ -161,8 +165,10 @@ struct line {
     struct run_list runs; /* all that have not been answered */
     struct run_list dead; /* freed at the end of the loop's turn */
     struct event *bury;
-    int id_space;            /* with the ids of slots (daemon/idspace.h), borrowed; -1: none */
-    struct latency *latency; /* of the loop, while there are runs */
+    int id_space; /* with the ids of slots (daemon/idspace.h), borrowed; -1: none */
+    size_t in_state[RUN_STATE_COUNT]; /* how many of the runs */
+    struct latency *latency;          /* of the loop, while there are runs */
+    struct metrics *metrics;
     bool draining;
     int64_t total;
     int64_t started_us;          /* monotonic */

@@ -22,6 +22,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/metrics_server.h"
 #include "daemon/notify.h"
 #include "daemon/peer.h"
 #include "daemon/queue.h"
@@ -51,6 +52,7 @@ struct service {
     struct listener *listener;
     struct reload *reload;
     struct clock_watch *clock_watch;
+    struct metrics_server *metrics;
     struct deadline drain, flush;
     struct deadline watchdog;
     int id_space;  /* borrowed; -1: none */
@@ -314,6 +316,16 @@ static int watch_clock(struct service *service)
     return clock_watch_new(&service->line, &service->clock_watch);
 }
 
+static int start_metrics(struct service *service)
+{
+    const char *where;
+    int rc = metrics_server_open(&service->line, &service->metrics, &where);
+    if (rc == 0 || rc == -ENOMEM)
+        return rc;
+    log_error("cannot serve metrics on %s: %s", where, strerror(-rc));
+    return 1;
+}
+
 static int become_subreaper(struct service *service)
 {
     (void)service;
@@ -344,9 +356,10 @@ static int check_peers(struct service *service)
 int service_start(const struct config *config, const char *path, int id_space, struct service **out)
 {
     static int (*const steps[])(struct service *) = {
-        guard_secrets,  check_peers,    take_socket,     start_loop,     become_subreaper,
-        protect_daemon, start_line,     start_journal,   start_switches, start_ledger,
-        start_signer,   start_resolver, start_executors, start_reload,   watch_clock};
+        guard_secrets,    check_peers,    take_socket,  start_loop,
+        become_subreaper, protect_daemon, start_line,   start_journal,
+        start_switches,   start_ledger,   start_signer, start_resolver,
+        start_executors,  start_reload,   watch_clock,  start_metrics};
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return -ENOMEM;
@@ -375,6 +388,7 @@ void service_free(struct service *service)
 {
     if (!service)
         return;
+    metrics_server_free(service->metrics);
     clock_watch_free(service->clock_watch);
     reload_free(service->reload);
     listener_free(service->listener);

@@ -189,6 +189,11 @@ const struct checkpoint_key *signer_key(const struct signer *signer)
     return signer->key;
 }
 
+int64_t signer_made_at(const struct signer *signer)
+{
+    return signer->stored.seq > 0 ? signer->stored.made_at : 0;
+}
+
 json_t *signer_status(const struct signer *signer)
 {
     char made_at[ROW_TIME_BYTES];

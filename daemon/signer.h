@@ -23,6 +23,8 @@ void signer_free(struct signer *signer);
 const struct checkpoint_key *signer_key(const struct signer *signer);
 /* Signs now, unless the head has been signed already; done is called once, also when it fails. */
 void signer_sign(struct signer *signer, void (*done)(void *context), void *context);
+/* When the newest checkpoint that was stored was made (wall clock, microseconds); 0: none yet. */
+int64_t signer_made_at(const struct signer *signer);
 /* {"key_id", "seq", "made_at"} of the newest checkpoint that was stored (seq 0 and null: none yet);
  * NULL when out of memory. */
 json_t *signer_status(const struct signer *signer) AR_MUST_CHECK;

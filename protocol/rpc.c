@@ -23,7 +23,7 @@ static const char *const method_words[RPC_METHOD_COUNT] = {
 static const struct {
     enum rpc_code code;
     const char *message;
-} messages[] = {
+} messages[RPC_CODE_COUNT] = {
     {RPC_PARSE_ERROR, "parse error"},
     {RPC_INVALID_REQUEST, "invalid request"},
     {RPC_METHOD_NOT_FOUND, "method not found"},
@@ -40,6 +40,11 @@ static const struct json_member outer_members[] = {
 const char *rpc_method_word(enum rpc_method method)
 {
     return method_words[method];
+}
+
+enum rpc_code rpc_code_at(size_t i)
+{
+    return messages[i].code;
 }
 
 const char *rpc_message(enum rpc_code code)

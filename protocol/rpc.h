@@ -22,6 +22,7 @@ enum rpc_code {
     RPC_FORBIDDEN = -32002,
     RPC_NOT_FOUND = -32003
 };
+#define RPC_CODE_COUNT 8
 
 enum rpc_method {
     RPC_METHOD_RUN,
@@ -76,6 +77,8 @@ char *rpc_notification_line(const char *method, const json_t *params, size_t *le
 char *rpc_request_line(const char *id_text, enum rpc_method method, const json_t *params,
                        size_t *length) AR_MUST_CHECK;
 
+/* The i-th of RPC_CODE_COUNT codes. */
+enum rpc_code rpc_code_at(size_t i);
 /* The fixed message of a code. */
 const char *rpc_message(enum rpc_code code);
 
