@@ -413,11 +413,12 @@ void metrics_table_write(struct line *line, struct exposition *exposition)
     }
 }
 
-char *metrics_table_name(size_t i)
+char *metrics_table_name(size_t i, enum exposition_type *type)
 {
     char *name;
     if (i >= AR_COUNT(families) ||
         asprintf(&name, "%s%s", families[i].name, exposition_suffix(families[i].type)) < 0)
         return NULL;
+    *type = families[i].type;
     return name;
 }

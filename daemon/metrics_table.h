@@ -12,7 +12,7 @@ struct line;
 void metrics_table_write(struct line *line, struct exposition *exposition);
 
 /* The i-th metric, for the test that holds the table against docs/metrics.md: the name of its samples
- * (of a histogram: without _bucket, _sum, _count), or NULL past the end. Owned by the caller. */
-char *metrics_table_name(size_t i) AR_MUST_CHECK;
+ * (of a histogram: without _bucket, _sum, _count), owned by the caller, or NULL past the end. */
+char *metrics_table_name(size_t i, enum exposition_type *type) AR_MUST_CHECK;
 
 #endif

@@ -184,6 +184,7 @@ START_TEST(test_what_is_commented_out_is_the_default)
     SAME(data_port.timeout_ms);
     SAME(secrets.credentials);
     SAME(secrets.mask_secrets);
+    SAME(metrics.mode);
     SAME(executors[0].enabled);
     SAME(executors[0].slots);
     SAME(executors[0].recycle);
