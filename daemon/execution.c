@@ -160,8 +160,8 @@ static void start_cpu_clock(struct execution *execution)
 /* The provider cannot be given the run, and is not trusted with another one. */
 static void fail_hand_over(struct execution *execution, int rc)
 {
-    log_error("run %s: cannot be handed to its provider: %s", execution->run->id,
-              rc > 0 ? "a host path has gone" : strerror(-rc));
+    log_run(LOG_LEVEL_ERROR, execution->run->id, "run %s: cannot be handed to its provider: %s",
+            execution->run->id, rc > 0 ? "a host path has gone" : strerror(-rc));
     execution->run->failure = rc > 0 ? REASON_SETUP_FAILED : REASON_SPAWN_FAILED;
     provider_stop(executor_slot_provider(execution->slot));
 }
@@ -234,8 +234,9 @@ static void slot_listening(void *context, int listener)
     int rc = granted_listen(&execution->granted, listener);
     if (rc == 0)
         return;
-    log_error("run %s: no proxy can be served on what its provider listens on: %s",
-              execution->run->id, rc < 0 ? strerror(-rc) : "it must not be used");
+    log_run(LOG_LEVEL_ERROR, execution->run->id,
+            "run %s: no proxy can be served on what its provider listens on: %s",
+            execution->run->id, rc < 0 ? strerror(-rc) : "it must not be used");
     execution->run->failure = rc < 0 ? REASON_SPAWN_FAILED : REASON_PROTOCOL_VIOLATION;
     provider_stop(executor_slot_provider(execution->slot));
 }
@@ -360,7 +361,8 @@ static void start(struct execution *execution)
     execution->slot = executor_acquire(run->executor, granted_reach(&run->request->grant),
                                        &slot_events, execution, &rc);
     if (!execution->slot) {
-        log_error("run %s: no provider can be started: %s", run->id, strerror(-rc));
+        log_run(LOG_LEVEL_ERROR, run->id, "run %s: no provider can be started: %s", run->id,
+                strerror(-rc));
         run->failure = REASON_SPAWN_FAILED;
         set_over(execution);
     } else if (provider_state(executor_slot_provider(execution->slot)) == PROVIDER_IDLE) {

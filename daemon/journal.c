@@ -231,8 +231,9 @@ static void intent_is_durable(void *context, int rc)
 {
     struct run *run = context;
     if (rc < 0) {
-        log_error("run %s refused: its intent cannot be written to the journal: %s", run->id,
-                  strerror(-rc));
+        log_run(LOG_LEVEL_ERROR, run->id,
+                "run %s refused: its intent cannot be written to the journal: %s", run->id,
+                strerror(-rc));
         run_end(run, REASON_OVERLOADED);
     } else {
         run->noted = true;

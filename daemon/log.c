@@ -1,11 +1,13 @@
 /*
- * log.c - lines for an operator, on standard error.
+ * log.c - lines for an operator: to systemd's journal, or on standard error.
  *
  * A line is put together in a buffer and written at once, so that lines of the daemon's threads do
  * not mix. A log that cannot be written is not an error of the daemon: losing a line must not lose a
  * record.
  */
 #include "daemon/log.h"
+
+#include "daemon/log_journal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +17,8 @@
 #define LOG_LINE_BYTES 1024
 
 static enum log_level threshold = LOG_LEVEL_INFO;
+static bool under_manager; /* standard error is a stream into the journal */
+static int journal = -1;   /* its own socket; -1: none */
 
 static const struct {
     const char *word;
@@ -47,37 +51,95 @@ bool log_enabled(enum log_level level)
     return level <= threshold;
 }
 
-static size_t write_prefix(char *line, size_t room, enum log_level level)
+void log_open(const char *path)
 {
-    if (getenv("JOURNAL_STREAM"))
-        return (size_t)snprintf(line, room, "<%d>", levels[level].priority);
+    base_close(&journal);
+    under_manager = log_journal_is_stream(STDERR_FILENO);
+    journal = under_manager ? log_journal_connect(path) : -1;
+}
+
+struct text {
+    char bytes[LOG_LINE_BYTES];
+    size_t length;
+};
+
+/* What does not fit is cut off; one byte stays for the end of the line. */
+static void add_arguments(struct text *text, const char *format, va_list arguments)
+{
+    size_t room = sizeof text->bytes - 1 - text->length;
+    int n = vsnprintf(text->bytes + text->length, room, format, arguments);
+    if (n > 0)
+        text->length += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void add(struct text *text, const char *format, ...) AR_PRINTF(2, 3);
+
+static void add(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_arguments(text, format, arguments);
+    va_end(arguments);
+}
+
+static void add_prefix(struct text *text, enum log_level level)
+{
     struct timespec now;
     struct tm tm;
+    char seconds[32];
+    if (under_manager) {
+        add(text, "<%d>", levels[level].priority);
+        return;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &tm);
-    size_t used = strftime(line, room, "%Y-%m-%dT%H:%M:%S", &tm);
-    return used + (size_t)snprintf(line + used, room - used, ".%03ldZ %s: ", now.tv_nsec / 1000000,
-                                   levels[level].word);
+    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &tm);
+    add(text, "%s.%03ldZ %s: ", seconds, now.tv_nsec / 1000000, levels[level].word);
+}
+
+static void write_line(enum log_level level, const char *message)
+{
+    struct text line = {.length = 0};
+    add_prefix(&line, level);
+    add(&line, "%s", message);
+    line.bytes[line.length++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line.bytes, line.length);
+    (void)written;
+}
+
+static void write_all(enum log_level level, const struct log_field *fields, size_t count,
+                      const char *format, va_list arguments)
+{
+    int saved = errno; /* for %m, and for the caller */
+    struct text message = {.length = 0};
+    if (!log_enabled(level))
+        return;
+    add_arguments(&message, format, arguments);
+    for (size_t i = 0; i < count; i++)
+        if (!fields[i].told)
+            add(&message, " %s=%s", fields[i].name, fields[i].value);
+    message.bytes[message.length] = '\0';
+    if (journal < 0 ||
+        log_journal_send(journal, levels[level].priority, message.bytes, fields, count) < 0)
+        write_line(level, message.bytes);
+    errno = saved;
 }
 
 void log_write(enum log_level level, const char *format, ...)
 {
-    char line[LOG_LINE_BYTES];
-    int saved = errno;
     va_list arguments;
-    if (!log_enabled(level))
-        return;
-    size_t used = write_prefix(line, sizeof line - 1, level);
     va_start(arguments, format);
-    errno = saved; /* for %m */
-    int n = vsnprintf(line + used, sizeof line - 1 - used, format, arguments);
+    write_all(level, NULL, 0, format, arguments);
     va_end(arguments);
-    if (n > 0)
-        used += (size_t)n < sizeof line - 1 - used ? (size_t)n : sizeof line - 2 - used;
-    line[used++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written;
-    errno = saved;
+}
+
+void log_write_fields(enum log_level level, const struct log_field *fields, size_t count,
+                      const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_all(level, fields, count < LOG_MAX_FIELDS ? count : LOG_MAX_FIELDS, format, arguments);
+    va_end(arguments);
 }
 
 void log_fatal(const char *what)

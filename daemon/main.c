@@ -27,6 +27,7 @@ static void tell_ids(const struct idspace *space)
 static int serve(const struct config *config, const char *path, const struct idspace *space)
 {
     struct service *service;
+    log_open(LOG_JOURNAL);
     log_set_level((enum log_level)config->log_level);
     tell_ids(space);
     int rc = service_start(config, path, space->fd, &service);

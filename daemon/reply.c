@@ -12,6 +12,7 @@
 #include "daemon/registry.h"
 
 #include <event2/buffer.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- bytes of the code as JSON ---------------------------------------------------------------- */
@@ -161,18 +162,34 @@ static char *answer_line(const struct run *run, size_t *length)
     return result ? rpc_result_line(id_text, result, length) : NULL;
 }
 
+/* One line a run, of numbers, words of ours and names of the configuration. */
 static void log_end(const struct run *run)
 {
     static const char *const audits[] = {[RUN_AUDIT_COMMITTED] = "recorded",
                                          [RUN_AUDIT_KEPT] = "kept",
-                                         [RUN_AUDIT_AT_RISK] = "not recorded"};
-    if (run->withdrawn)
-        log_info("run %s client=%s withdrawn: its idempotency key is taken", run->id,
-                 run->client.name);
-    else
-        log_info("run %s client=%s status=%s reason=%s wall_us=%lld record=%s seq=%lld", run->id,
-                 run->client.name, status_word(run->status), reason_word(run->reason),
-                 (long long)run->usage.wall_us, audits[run->audit], (long long)run->place.seq);
+                                         [RUN_AUDIT_AT_RISK] = "not_recorded"};
+    char wall[24], seq[24], trace[33] = "";
+    struct log_field fields[LOG_MAX_FIELDS] = {{"run_id", run->id, true},
+                                               {"client", run->client.name, false}};
+    size_t count = 2;
+    if (run->request->trace_parent) /* checked: its second part is 32 hexadecimal digits */
+        memcpy(trace, run->request->trace_parent + 3, 32);
+    if (!run->withdrawn) {
+        (void)snprintf(wall, sizeof wall, "%lld", (long long)run->usage.wall_us);
+        (void)snprintf(seq, sizeof seq, "%lld", (long long)run->place.seq);
+        fields[count++] = (struct log_field){"status", status_word(run->status), false};
+        fields[count++] = (struct log_field){"reason", reason_word(run->reason), false};
+        if (run->executor)
+            fields[count++] =
+                (struct log_field){"executor", executor_config(run->executor)->name, false};
+        fields[count++] = (struct log_field){"wall_us", wall, false};
+        fields[count++] = (struct log_field){"record", audits[run->audit], false};
+        fields[count++] = (struct log_field){"seq", seq, false};
+    }
+    if (trace[0])
+        fields[count++] = (struct log_field){"trace_id", trace, false};
+    log_write_fields(LOG_LEVEL_INFO, fields, count, "run %s%s", run->id,
+                     run->withdrawn ? " withdrawn: its idempotency key is taken" : "");
 }
 
 void reply_stage(struct run *run, run_done_fn *done)
