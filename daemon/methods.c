@@ -15,6 +15,7 @@
 #include "daemon/ledger.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/overview.h"
 #include "daemon/policy.h"
 #include "daemon/registry.h"
 #include "daemon/run.h"
@@ -290,6 +291,16 @@ static void serve_switches(struct session *session, const struct rpc_call *call)
     }
 }
 
+static void serve_top(struct session *session, const struct rpc_call *call)
+{
+    struct fault fault = {0};
+    if (request_parse_empty(call->params, &fault) != 0)
+        refuse(session, call->id_text, RPC_INVALID_PARAMS, &fault);
+    else
+        answer_now(session, call,
+                   overview_make(session_line(session), session_client(session)->policy));
+}
+
 static const struct method {
     method_handler *serve;
     bool when_draining;
@@ -302,6 +313,7 @@ static const struct method {
     [RPC_METHOD_DISABLE] = {serve_disable, false},
     [RPC_METHOD_ENABLE] = {serve_enable, false},
     [RPC_METHOD_SWITCHES] = {serve_switches, true},
+    [RPC_METHOD_TOP] = {serve_top, true},
 };
 
 void methods_serve(struct session *session, const char *line, size_t length)

@@ -9,6 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/overview.h"
 #include "daemon/registry.h"
 
 #include <event2/buffer.h>
@@ -196,6 +197,7 @@ void reply_stage(struct run *run, run_done_fn *done)
 {
     log_end(run);
     metrics_count_run(run->line, run);
+    overview_note(run->line->overview, run);
     if (run->pending.session) {
         size_t length = 0;
         char *line = run->pending.id_text[0] ? answer_line(run, &length) : NULL;

@@ -21,6 +21,7 @@
 #include "daemon/ledger.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
+#include "daemon/overview.h"
 #include "daemon/queue.h"
 #include "daemon/reply.h"
 #include "daemon/secrets.h"
@@ -108,8 +109,11 @@ int run_line_init(struct line *line, struct event_base *base, const struct confi
     TAILQ_INIT(&line->runs);
     TAILQ_INIT(&line->dead);
     line->bury = event_new(base, -1, 0, bury_dead, line);
-    line->metrics = line->bury ? metrics_new() : NULL;
-    return line->metrics ? latency_new(base, &line->latency) : -ENOMEM;
+    if (!line->bury)
+        return -ENOMEM;
+    line->metrics = metrics_new();
+    line->overview = overview_new();
+    return line->metrics && line->overview ? latency_new(base, &line->latency) : -ENOMEM;
 }
 
 void run_line_free(struct line *line)
@@ -122,6 +126,7 @@ void run_line_free(struct line *line)
     line->bury = NULL;
     latency_free(AR_TAKE(line->latency));
     metrics_free(AR_TAKE(line->metrics));
+    overview_free(AR_TAKE(line->overview));
     config_release(AR_TAKE(line->config));
 }
 

@@ -34,6 +34,7 @@ struct journal;
 struct latency;
 struct ledger;
 struct metrics;
+struct overview;
 struct queue;
 struct queue_client;
 struct queue_company;
@@ -169,6 +170,7 @@ struct line {
     size_t in_state[RUN_STATE_COUNT]; /* how many of the runs */
     struct latency *latency;          /* of the loop, while there are runs */
     struct metrics *metrics;
+    struct overview *overview;
     bool draining;
     int64_t total;
     int64_t started_us;          /* monotonic */

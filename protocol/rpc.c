@@ -18,6 +18,7 @@ static const char *const method_words[RPC_METHOD_COUNT] = {
     [RPC_METHOD_DISABLE] = "disable",
     [RPC_METHOD_ENABLE] = "enable",
     [RPC_METHOD_SWITCHES] = "switches",
+    [RPC_METHOD_TOP] = "top",
 };
 
 static const struct {

@@ -33,6 +33,7 @@ enum rpc_method {
     RPC_METHOD_DISABLE,
     RPC_METHOD_ENABLE,
     RPC_METHOD_SWITCHES,
+    RPC_METHOD_TOP,
     RPC_METHOD_COUNT
 };
 
