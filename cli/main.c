@@ -19,6 +19,7 @@ static const struct verb *const verbs[] = {
     &verb_run,
     &verb_executors,
     &verb_status,
+    &verb_top,
     &verb_record,
     &verb_cancel,
     &verb_disable,

@@ -35,6 +35,7 @@ extern const struct verb verb_cancel;
 extern const struct verb verb_record;
 extern const struct verb verb_executors;
 extern const struct verb verb_status;
+extern const struct verb verb_top;
 extern const struct verb verb_disable;
 extern const struct verb verb_enable;
 extern const struct verb verb_switches;

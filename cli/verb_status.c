@@ -3,15 +3,15 @@
  */
 #include "cli/call.h"
 #include "cli/exit_code.h"
+#include "cli/health.h"
 #include "cli/message.h"
-#include "cli/show.h"
 #include "cli/verb.h"
 
 static const char help[] =
     "usage: auditrun status [OPTIONS]\n"
     "\n"
-    "Shows the daemon's version, its writer in the ledger, how long it has been up, its runs by\n"
-    "state, and how the ledger is.\n"
+    "Shows the daemon's version, how long it has been up, its writer in the ledger, its runs,\n"
+    "executors with their slots, ledger, journal, newest checkpoint, and how late its loop was.\n"
     "\n" CALL_OPTION_HELP "\n"
     "Exit code: 0; 64, 69 (not reachable), 76, 77 as for auditrun run.\n"
     "\n"
@@ -34,7 +34,7 @@ static int act(const char *title, void *target, const struct options_rest *rest)
     if (options->json)
         return call_print_json(result);
     terminal_open(&terminal, stdout);
-    show_object(&terminal, result);
+    health_show(&terminal, result);
     return EXIT_CODE_OK;
 }
 

@@ -11,7 +11,7 @@ _auditrun() {
     local verb=${COMP_WORDS[1]-} words='' verb_words=()
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        words='run executors status record cancel disable enable switches ledger verify --help --version'
+        words='run executors status top record cancel disable enable switches ledger verify --help --version'
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
         return
     fi
