@@ -15,18 +15,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* {"text"} or {"base64"} as bytes: 0 with *out owned, 1 when it is neither, -ENOMEM. */
-static int decode(const json_t *content, struct bytes *out)
-{
-    const json_t *text = json_object_get(content, "text");
-    const json_t *base64 = json_object_get(content, "base64");
-    if (json_is_string(text))
-        return bytes_set(out, json_string_value(text), json_string_length(text));
-    if (json_is_string(base64))
-        return text_base64_decode(json_string_value(base64), json_string_length(base64), out);
-    return 1;
-}
-
 static int output_failed(int rc, const char *what)
 {
     if (rc > 0)
@@ -34,10 +22,10 @@ static int output_failed(int rc, const char *what)
     return message_error(EXIT_CODE_OUTPUT, "cannot write %s: %s", what, strerror(-rc));
 }
 
-/* One of the code's two streams; nothing when the result has none. *open_line: its last line has no
- * end. 0 or an exit code. */
+/* One of the code's two streams, without what was printed of it before; nothing when the result has
+ * none. *open_line: its last line has no end. 0 or an exit code. */
 static int print_stream(const struct order *order, const json_t *result, const char *member,
-                        FILE *stream, bool *open_line)
+                        size_t printed, FILE *stream, bool *open_line)
 {
     const json_t *content = json_object_get(result, member);
     struct terminal terminal;
@@ -45,9 +33,9 @@ static int print_stream(const struct order *order, const json_t *result, const c
     if (!content || json_is_null(content))
         return 0;
     terminal_open(&terminal, stream);
-    int rc = decode(content, &bytes);
-    if (rc == 0 && bytes.length > 0)
-        rc = terminal_write(&terminal, bytes.data, bytes.length, order->raw);
+    int rc = follow_decode(content, &bytes);
+    if (rc == 0 && bytes.length > printed)
+        rc = terminal_write(&terminal, bytes.data + printed, bytes.length - printed, order->raw);
     *open_line = rc == 0 && bytes.length > 0 && bytes.data[bytes.length - 1] != '\n';
     bytes_free(&bytes);
     if (rc != 0)
@@ -100,7 +88,7 @@ static int save_output(const json_t *outputs, const char *item)
         return message_error(EXIT_CODE_OUTPUT, "the file %.*s did not come back: %s", (int)length,
                              item, word ? word : "");
     }
-    int rc = decode(output, &content);
+    int rc = follow_decode(output, &content);
     if (rc == 0)
         rc = save(local, &content);
     bytes_free(&content);
@@ -168,13 +156,15 @@ static int integer_or_zero(const json_t *result, const char *member)
     return value >= 0 && value <= 255 ? (int)value : 0;
 }
 
-static int print_for_people(const struct order *order, const json_t *result, enum status status,
+static int print_for_people(const struct follow *follow, const json_t *result, enum status status,
                             enum reason reason)
 {
+    const struct order *order = follow->order;
     bool out_open = false, err_open = false;
     bool on_terminal = isatty(STDERR_FILENO) == 1;
-    int code = print_stream(order, result, "stdout", stdout, &out_open);
-    int second = print_stream(order, result, "stderr", stderr, &err_open);
+    int code = print_stream(order, result, "stdout", follow->output[0].printed, stdout, &out_open);
+    int second =
+        print_stream(order, result, "stderr", follow->output[1].printed, stderr, &err_open);
     bool verdict = order->verbose || !ended_by_itself(status) || on_terminal;
     if (verdict && !order->quiet) {
         /* it begins a line of its own, also behind an output that does not end its last one */
@@ -185,8 +175,9 @@ static int print_for_people(const struct order *order, const json_t *result, enu
     return code ? code : second;
 }
 
-int answer_print(const struct order *order, const json_t *result)
+int answer_print(const struct follow *follow, const json_t *result)
 {
+    const struct order *order = follow->order;
     enum status status = STATUS_NONE;
     enum reason reason = REASON_NONE;
     const char *status_text = json_string_value(json_object_get(result, "status"));
@@ -198,7 +189,7 @@ int answer_print(const struct order *order, const json_t *result)
         return message_error(EXIT_CODE_PROTOCOL, "the daemon's answer has a status that this "
                                                  "version does not know");
     if (!order->call.json)
-        code = print_for_people(order, result, status, reason);
+        code = print_for_people(follow, result, status, reason);
     int saved = save_outputs(order, result);
     if (code == 0)
         code = saved;

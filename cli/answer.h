@@ -5,9 +5,10 @@
 #ifndef AUDITRUN_CLI_ANSWER_H
 #define AUDITRUN_CLI_ANSWER_H
 
-#include "cli/order.h"
+#include "cli/follow.h"
 
-/* Prints a terminal result and returns the exit code of the program. */
-int answer_print(const struct order *order, const json_t *result);
+/* Prints a terminal result, without that output which was printed while it ran, and returns the exit
+ * code of the program. */
+int answer_print(const struct follow *follow, const json_t *result);
 
 #endif

@@ -21,6 +21,8 @@ struct client {
     int fd;
     int watched;
     struct frame_reader reader;
+    client_notice_fn *notice; /* NULL: notifications are passed over */
+    void *notice_context;
 };
 
 static int64_t now_ms(void)
@@ -112,6 +114,12 @@ void client_close(struct client *client)
     free(client);
 }
 
+void client_listen(struct client *client, client_notice_fn *notice, void *context)
+{
+    client->notice = notice;
+    client->notice_context = context;
+}
+
 void client_watch(struct client *client, int fd)
 {
     client->watched = fd;
@@ -171,9 +179,15 @@ static int fill(struct client *client, int64_t deadline)
     }
 }
 
-static bool is_notification(const json_t *root)
+/* False: it is none. */
+static bool take_notification(const struct client *client, const struct json_document *document)
 {
-    return json_object_get(root, "method") != NULL;
+    const json_t *method = json_object_get(document->root, "method");
+    if (method && client->notice && json_is_string(method) &&
+        document->fault.problem == PROBLEM_NONE)
+        client->notice(client->notice_context, json_string_value(method),
+                       json_object_get(document->root, "params"));
+    return method != NULL;
 }
 
 /* The outer form of an answer: version, id, and exactly one of result and error. */
@@ -189,7 +203,8 @@ static bool is_answer(const struct json_document *document)
 
 /* CLIENT_OK with *answer set; CLIENT_NONSENSE; 100: nothing for us, go on; -ENOMEM. */
 enum { SKIP = 100 };
-static int take_line(const char *line, size_t length, struct client_answer *answer)
+static int take_line(const struct client *client, const char *line, size_t length,
+                     struct client_answer *answer)
 {
     struct json_document document;
     int rc = json_parse(line, length, &document);
@@ -198,7 +213,7 @@ static int take_line(const char *line, size_t length, struct client_answer *answ
     if (rc == JSON_BROKEN)
         return CLIENT_NONSENSE;
     rc = CLIENT_NONSENSE;
-    if (is_notification(document.root)) {
+    if (take_notification(client, &document)) {
         rc = SKIP;
     } else if (document.fault.problem == PROBLEM_NONE && is_answer(&document)) {
         *answer =
@@ -219,7 +234,7 @@ int client_receive(struct client *client, int64_t deadline, struct client_answer
         int rc = CLIENT_OK;
         switch (frame_next(&client->reader, &line, &length)) {
         case FRAME_DONE:
-            rc = take_line(line, length, answer);
+            rc = take_line(client, line, length, answer);
             if (rc != SKIP)
                 return rc;
             break;

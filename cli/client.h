@@ -45,13 +45,18 @@ static inline void client_cleanup(struct client **client)
 /* From now on waits end with CLIENT_SIGNALED while fd is readable; -1: none. Borrowed. */
 void client_watch(struct client *client, int fd);
 
+/* From now on notifications of the daemon go to notice, from within client_receive(); NULL: they are
+ * passed over. */
+typedef void client_notice_fn(void *context, const char *method, const json_t *params);
+void client_listen(struct client *client, client_notice_fn *notice, void *context);
+
 /* Sends one request. CLIENT_OK also when the daemon closed meanwhile: it may have answered first,
  * so client_receive() tells. After CLIENT_LATE or CLIENT_SIGNALED the connection is of no more
  * use. -errno. */
 int client_send(struct client *client, const char *id_text, enum rpc_method method,
                 const json_t *params, int64_t deadline) AR_MUST_CHECK;
 
-/* The next answer, whatever its id. An enum client_outcome or -errno. Notifications are skipped. */
+/* The next answer, whatever its id. An enum client_outcome or -errno. */
 int client_receive(struct client *client, int64_t deadline,
                    struct client_answer *answer) AR_MUST_CHECK;
 

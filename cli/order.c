@@ -49,6 +49,7 @@ const struct option_row order_rows[ORDER_ROW_COUNT] = {
     ROW("quiet", OPTION_FLAG, quiet),
     ROW("verbose", OPTION_FLAG, verbose),
     ROW("raw", OPTION_FLAG, raw),
+    ROW("stream", OPTION_FLAG, stream),
 };
 
 const struct order order_defaults = {
@@ -377,7 +378,8 @@ int order_params(const struct order *order, json_t **params)
         put_text(object, "purpose", order->purpose) &&
         put_text(object, "executor", order->executor) &&
         put_text(object, "idempotency_key", order->key) && put_list(object, "args", &order->args) &&
-        put_env(object, order) && put_outputs(object, order) && put_grant(object, order);
+        put_env(object, order) && put_outputs(object, order) && put_grant(object, order) &&
+        (!order->stream || put(object, "stream", json_true()));
     if (!good)
         return message_error(EXIT_CODE_USAGE, "the request cannot be built: an option's value is "
                                               "not UTF-8, or memory is short");

@@ -19,11 +19,11 @@ struct order {
     struct text_list args, env, files, output_files;
     int64_t limits[LIMIT_COUNT]; /* OPTIONS_UNSET where not given */
     int64_t wait_ms;             /* OPTIONS_UNSET: as long as it takes */
-    bool quiet, verbose, raw;
+    bool quiet, verbose, raw, stream;
 };
 
 /* The options of the verb. */
-#define ORDER_ROW_COUNT 32
+#define ORDER_ROW_COUNT 33
 extern const struct option_row order_rows[ORDER_ROW_COUNT];
 extern const struct order order_defaults;
 

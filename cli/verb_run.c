@@ -59,6 +59,7 @@ static const char help[] =
     "How it is told\n"
     "  --quiet              only the code's own output, no verdict\n"
     "  --verbose            the verdict also when stderr is no terminal\n"
+    "  --stream             print output while the code runs; with --json each piece as a line\n"
     "  --raw                leave control characters in the output also on a terminal\n"
     "  --wait 60s           wait so long for the answer; default: as long as it "
     "takes\n" CALL_OPTION_HELP "\n"
@@ -152,6 +153,8 @@ static int call_run(const struct order *order, const json_t *params)
         return code;
     signals = watch_interrupts();
     client_watch(client, signals);
+    struct follow follow = {.order = order};
+    client_listen(client, follow_take, &follow);
     int64_t deadline = client_deadline(order->wait_ms);
     struct client_answer answer = {0};
     int rc = client_send(client, run_id_text, RPC_METHOD_RUN, params, deadline);
@@ -160,7 +163,7 @@ static int call_run(const struct order *order, const json_t *params)
     if (rc != CLIENT_OK)
         return call_failed(rc);
     code = answer.error ? call_error(answer.error, order->call.json, order_option)
-                        : answer_print(order, answer.result);
+                        : answer_print(&follow, answer.result);
     client_answer_free(&answer);
     return code;
 }

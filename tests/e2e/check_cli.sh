@@ -90,6 +90,40 @@ check 'no such record: 66' ends 66 record 01937a5e-8c4f-7b21-9d3e-5f60718293a4
 check 'no such run to cancel: 1' ends 1 cancel 01937a5e-8c4f-7b21-9d3e-5f60718293a4
 check 'executors' tells 0 out bash executors
 check 'status' tells 0 out '^ledger' status
+check 'with the executors' says out '^executors  *namespace: ready, [0-9]* busy, [0-9]* idle$'
+check 'and the journal' says out '^journal .* of 1 GiB, 0 open, nothing kept$'
+check 'top is printed once' tells 0 out 'acme  *timed_out  *wall_clock ' top
+check 'with nothing that runs' says out '^runs  *0 running, 0 queued, '
+check 'and with a title for what does' says out '^RUN  *COMPANY  *ACTOR .*STATE'
+check 'top as JSON' tells 0 out '"reason":"wall_clock"' top --json --count 2 --interval 100ms
+check 'a line a picture' lines 2
+check 'too often: 64' ends 64 top --interval 10ms
+
+# ---- output while it runs -------------------------------------------------------------------------
+
+has_begun() { has out one && has err two; }
+echo 'echo one; echo two >&2; sleep 60' >slow.sh
+"$auditrun" run --stream --quiet slow.sh >out 2>err </dev/null &
+run=$!
+check 'output comes while the code runs' wait_for has_begun
+kill -TERM "$run"
+wait "$run"
+status=$?
+check 'the end comes as ever' test "$status" = 130
+check 'and nothing twice' has_begun
+# shellcheck disable=SC2016 # the dollars are the code's
+echo 'i=0; while ((i < 20000)); do echo "line $i \xe2\x82\xac"; echo "error $i" >&2; ((++i)); done' >much.sh
+check 'much output' ends 0 run --quiet much.sh
+mv out out.whole && mv err err.whole
+check 'much output, streamed' ends 0 run --quiet --stream much.sh
+check 'is the same' cmp -s out out.whole
+check 'on both streams' cmp -s err err.whole
+echo 'printf "\342\202"; sleep 0.2; printf "\254\377"' >half.sh
+check 'half a character at a time' ends 0 run --quiet --stream half.sh
+check 'is whole, and so is what is none' test "$(od -An -tx1 <out)" = ' e2 82 ac ff'
+check 'as JSON: pieces, then the result' ends 0 run --json --stream half.sh
+check 'the first line is a piece' test "$(head -n 1 out | grep -c '"stream":"stdout"')" = 1
+check 'the last is the result' test "$(tail -n 1 out | grep -c '"status":"succeeded"')" = 1
 
 # ---- cancelling -----------------------------------------------------------------------------------
 
@@ -130,7 +164,7 @@ check 'a full disk: 74' test "$status" = 74
 
 # ---- usage ----------------------------------------------------------------------------------------
 
-for verb in run executors status record cancel 'ledger init' 'ledger list' 'ledger show' verify; do
+for verb in run executors status top record cancel 'ledger init' 'ledger list' 'ledger show' verify; do
     read -r -a words <<<"$verb"
     check "$verb --help has examples" tells 0 out '^Example' "${words[@]}" --help
     check "$verb --nothing: 64" ends 64 "${words[@]}" --nothing
