@@ -16,26 +16,11 @@
 #define TITLE_BYTES 64
 
 static const struct verb *const verbs[] = {
-    &verb_run,
-    &verb_executors,
-    &verb_status,
-    &verb_top,
-    &verb_record,
-    &verb_cancel,
-    &verb_disable,
-    &verb_enable,
-    &verb_switches,
-    &verb_ledger_init,
-    &verb_ledger_migrate,
-    &verb_ledger_status,
-    &verb_ledger_list,
-    &verb_ledger_show,
-    &verb_ledger_events,
-    &verb_ledger_checkpoints,
-    &verb_ledger_export,
-    &verb_ledger_import,
-    &verb_ledger_retire,
-    &verb_ledger_keygen,
+    &verb_run,           &verb_executors,     &verb_status,         &verb_top,
+    &verb_record,        &verb_cancel,        &verb_disable,        &verb_enable,
+    &verb_switches,      &verb_ledger_init,   &verb_ledger_migrate, &verb_ledger_status,
+    &verb_ledger_list,   &verb_ledger_show,   &verb_ledger_events,  &verb_ledger_checkpoints,
+    &verb_ledger_export, &verb_ledger_import, &verb_ledger_retire,  &verb_ledger_keygen,
     &verb_verify,
 };
 

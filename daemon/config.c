@@ -148,6 +148,7 @@ static const struct {
     {"socket", "path"},       {"socket", "mode"},           {"socket", "max_connections"},
     {"ledger", "url"},        {"ledger", "checkpoint_key"}, {"ledger", "checkpoint_every"},
     {"journal", "directory"}, {"journal", "max_size"},      {"network", "nameservers"},
+    {"metrics", "socket"},    {"metrics", "mode"},          {"metrics", "listen"},
 };
 
 /* The sections with a name: where their list lies, and how big an item is. Each item begins with

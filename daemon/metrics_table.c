@@ -18,6 +18,7 @@
 #include "daemon/queue.h"
 #include "daemon/registry.h"
 #include "daemon/signer.h"
+#include "daemon/switches.h"
 
 #include <stdio.h>
 
@@ -283,11 +284,11 @@ static void put_reloads(struct exposition *exposition, struct line *line)
     one_of(exposition, "result", "ok", line->metrics->reloads[1]);
 }
 
-/* What the configuration has switched off. */
+/* What the configuration has off, and what operators have. */
 static void put_switches(struct exposition *exposition, struct line *line)
 {
     const struct config *config = line->config;
-    int64_t off = !config->enabled;
+    int64_t off = (int64_t)switches_count(line->switches) + !config->enabled;
     for (size_t i = 0; i < config->company_count; i++)
         off += !config->companies[i].enabled;
     for (size_t i = 0; i < config->executor_count; i++)
@@ -388,7 +389,8 @@ static const struct family {
      "Whether the last run was refused because the journal is full.", put_full},
     {PREFIX "loop_latency_seconds", EXPOSITION_HISTOGRAM,
      "How late a pulse of the event loop came while there were runs.", put_latency},
-    {PREFIX "switches_off", EXPOSITION_GAUGE, "Switches that are off.", put_switches},
+    {PREFIX "switches_off", EXPOSITION_GAUGE,
+     "Switches that are off, by the configuration or by operators.", put_switches},
     {PREFIX "config_reloads", EXPOSITION_COUNTER, "Reloads of the configuration, by result.",
      put_reloads},
     {PREFIX "draining", EXPOSITION_GAUGE, "Whether the daemon is ending.", put_draining},

@@ -8,6 +8,7 @@
 #include "daemon/chronicle.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
 #include "daemon/queue.h"
 #include "daemon/registry.h"
 #include "daemon/secrets.h"
@@ -69,6 +70,7 @@ static void join_thread(struct reload *reload)
 static void finish(struct reload *reload, bool taken)
 {
     chronicle_reloaded(reload->line, taken);
+    metrics_count_reload(reload->line, taken);
     config_release(AR_TAKE(reload->coming));
     reload->busy = false;
     reload->events->over(reload->context);

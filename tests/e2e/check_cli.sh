@@ -112,13 +112,13 @@ status=$?
 check 'the end comes as ever' test "$status" = 130
 check 'and nothing twice' has_begun
 # shellcheck disable=SC2016 # the dollars are the code's
-echo 'i=0; while ((i < 20000)); do echo "line $i \xe2\x82\xac"; echo "error $i" >&2; ((++i)); done' >much.sh
+printf '%s\n' 'i=0; while ((i < 20000)); do echo "line $i €"; echo "error $i" >&2; ((++i)); done' >much.sh
 check 'much output' ends 0 run --quiet much.sh
 mv out out.whole && mv err err.whole
 check 'much output, streamed' ends 0 run --quiet --stream much.sh
 check 'is the same' cmp -s out out.whole
 check 'on both streams' cmp -s err err.whole
-echo 'printf "\342\202"; sleep 0.2; printf "\254\377"' >half.sh
+printf '%s\n' 'printf "\342\202"; sleep 0.2; printf "\254\377"' >half.sh
 check 'half a character at a time' ends 0 run --quiet --stream half.sh
 check 'is whole, and so is what is none' test "$(od -An -tx1 <out)" = ' e2 82 ac ff'
 check 'as JSON: pieces, then the result' ends 0 run --json --stream half.sh

@@ -39,17 +39,22 @@ static uint16_t free_port(void)
     return ntohs(address.sin_port);
 }
 
+static char *scraped_config(const struct scraped *scraped, const char *more)
+{
+    AR_AUTO_FREE char *text = NULL;
+    ck_assert_int_gt(asprintf(&text,
+                              "[metrics]\nsocket = %s\nmode = 0600\nlisten = 127.0.0.1:%u\n%s",
+                              scraped->socket, scraped->port, more),
+                     0);
+    return e2e_fake(text);
+}
+
 static struct scraped scraped_open(const char *more)
 {
     struct scraped scraped = {.port = free_port()};
-    AR_AUTO_FREE char *text = NULL;
     scraped.daemon = daemon_prepare(&(struct daemon_options){.config = ""});
     scraped.socket = daemon_path(scraped.daemon, "metrics.sock");
-    ck_assert_int_gt(asprintf(&text,
-                              "[metrics]\nsocket = %s\nmode = 0600\nlisten = 127.0.0.1:%u\n%s",
-                              scraped.socket, scraped.port, more),
-                     0);
-    AR_AUTO_FREE char *config = e2e_fake(text);
+    AR_AUTO_FREE char *config = scraped_config(&scraped, more);
     daemon_configure(scraped.daemon, config);
     daemon_start_again(scraped.daemon);
     scraped.client = daemon_connect(scraped.daemon);
@@ -414,6 +419,45 @@ START_TEST(test_connections_are_bounded)
 }
 END_TEST
 
+static bool has_taken_one(void *context)
+{
+    AR_AUTO_FREE char *text = scrape(context);
+    return value_of(text, "auditrun_config_reloads_total{result=\"ok\"}") > 0.5;
+}
+
+static bool has_refused_one(void *context)
+{
+    AR_AUTO_FREE char *text = scrape(context);
+    return value_of(text, "auditrun_config_reloads_total{result=\"failed\"}") > 0.5;
+}
+
+static void reload_with(const struct scraped *scraped, const char *more)
+{
+    AR_AUTO_FREE char *text = scraped_config(scraped, more);
+    daemon_configure(scraped->daemon, text);
+    ck_assert_int_eq(kill(daemon_pid(scraped->daemon), SIGHUP), 0);
+}
+
+START_TEST(test_reloads_and_switches)
+{
+    struct scraped scraped = scraped_open("");
+    AR_AUTO_FREE char *text = scrape(&scraped);
+    EXPECT(text, "auditrun_switches_off", 0);
+    reload_with(&scraped, "[company acme]\nenabled = no\n[language perl]\nenabled = no\n");
+    ck_assert(processes_wait(has_taken_one, &scraped, 20000));
+    AR_AUTO_FREE char *after = scrape(&scraped);
+    EXPECT(after, "auditrun_switches_off", 2);
+    EXPECT(after, "auditrun_executor_usable{executor=\"fake\"}", 1);
+    reload_with(&scraped, "[company acme]\nenabled = maybe\n");
+    ck_assert(processes_wait(has_refused_one, &scraped, 20000));
+    AR_AUTO_FREE char *refused = scrape(&scraped);
+    EXPECT(refused, "auditrun_config_reloads_total{result=\"ok\"}", 1);
+    EXPECT(refused, "auditrun_switches_off", 2);
+    promtool_approves(&scraped, refused);
+    scraped_close(&scraped);
+}
+END_TEST
+
 START_TEST(test_a_stranger_is_counted)
 {
     if (geteuid() != 0)
@@ -445,11 +489,16 @@ END_TEST
 
 int main(void)
 {
-    static const TTest **const tests[] = {
-        &test_runs_are_counted,      &test_what_is_going_on,
-        &test_promtool_under_load,   &test_open_metrics_on_demand,
-        &test_nothing_of_clients,    &test_only_this_is_served,
-        &test_headers_are_bounded,   &test_connections_are_bounded,
-        &test_a_stranger_is_counted, NULL};
+    static const TTest **const tests[] = {&test_runs_are_counted,
+                                          &test_what_is_going_on,
+                                          &test_promtool_under_load,
+                                          &test_open_metrics_on_demand,
+                                          &test_nothing_of_clients,
+                                          &test_only_this_is_served,
+                                          &test_headers_are_bounded,
+                                          &test_connections_are_bounded,
+                                          &test_reloads_and_switches,
+                                          &test_a_stranger_is_counted,
+                                          NULL};
     return e2e_main("metrics", tests);
 }
