@@ -183,10 +183,9 @@ static int fill(struct client *client, int64_t deadline)
 static bool take_notification(const struct client *client, const struct json_document *document)
 {
     const json_t *method = json_object_get(document->root, "method");
-    if (method && client->notice && json_is_string(method) &&
-        document->fault.problem == PROBLEM_NONE)
-        client->notice(client->notice_context, json_string_value(method),
-                       json_object_get(document->root, "params"));
+    const char *word = json_string_value(method);
+    if (word && client->notice && document->fault.problem == PROBLEM_NONE)
+        client->notice(client->notice_context, word, json_object_get(document->root, "params"));
     return method != NULL;
 }
 

@@ -58,8 +58,9 @@ static void take_piece(struct follow *follow, int which, const json_t *params)
     struct follow_part *part = &follow->output[which];
     struct bytes piece = {0};
     const json_t *offset = json_object_get(params, "offset");
-    part->lost |= !json_is_integer(offset) ||
-                  json_integer_value(offset) != (json_int_t)(part->printed + part->held_count);
+    part->lost |=
+        !json_is_integer(offset) ||
+        json_integer_value(offset) != (json_int_t)part->printed + (json_int_t)part->held_count;
     if (part->lost)
         return;
     int rc = follow_decode(params, &piece);

@@ -16,9 +16,11 @@
 
 #define LOG_LINE_BYTES 1024
 
-static enum log_level threshold = LOG_LEVEL_INFO;
-static bool under_manager; /* standard error is a stream into the journal */
-static int journal = -1;   /* its own socket; -1: none */
+static struct {
+    enum log_level threshold;
+    bool under_manager; /* standard error is a stream into the journal */
+    int journal;        /* its own socket; -1: none */
+} state = {.threshold = LOG_LEVEL_INFO, .journal = -1};
 
 static const struct {
     const char *word;
@@ -43,25 +45,27 @@ bool log_level_from_word(const char *word, enum log_level *out)
 
 void log_set_level(enum log_level level)
 {
-    threshold = level;
+    state.threshold = level;
 }
 
 bool log_enabled(enum log_level level)
 {
-    return level <= threshold;
+    return level <= state.threshold;
 }
 
-void log_open(const char *path)
+void log_open(const char *journal)
 {
-    base_close(&journal);
-    under_manager = log_journal_is_stream(STDERR_FILENO);
-    journal = under_manager ? log_journal_connect(path) : -1;
+    base_close(&state.journal);
+    state.under_manager = log_journal_is_stream(STDERR_FILENO);
+    state.journal = state.under_manager ? log_journal_connect(journal) : -1;
 }
 
 struct text {
     char bytes[LOG_LINE_BYTES];
     size_t length;
 };
+
+static void add_arguments(struct text *text, const char *format, va_list arguments) AR_PRINTF(2, 0);
 
 /* What does not fit is cut off; one byte stays for the end of the line. */
 static void add_arguments(struct text *text, const char *format, va_list arguments)
@@ -87,7 +91,7 @@ static void add_prefix(struct text *text, enum log_level level)
     struct timespec now;
     struct tm tm;
     char seconds[32];
-    if (under_manager) {
+    if (state.under_manager) {
         add(text, "<%d>", levels[level].priority);
         return;
     }
@@ -108,6 +112,9 @@ static void write_line(enum log_level level, const char *message)
 }
 
 static void write_all(enum log_level level, const struct log_field *fields, size_t count,
+                      const char *format, va_list arguments) AR_PRINTF(4, 0);
+
+static void write_all(enum log_level level, const struct log_field *fields, size_t count,
                       const char *format, va_list arguments)
 {
     int saved = errno; /* for %m, and for the caller */
@@ -119,8 +126,8 @@ static void write_all(enum log_level level, const struct log_field *fields, size
         if (!fields[i].told)
             add(&message, " %s=%s", fields[i].name, fields[i].value);
     message.bytes[message.length] = '\0';
-    if (journal < 0 ||
-        log_journal_send(journal, levels[level].priority, message.bytes, fields, count) < 0)
+    if (state.journal < 0 ||
+        log_journal_send(state.journal, levels[level].priority, message.bytes, fields, count) < 0)
         write_line(level, message.bytes);
     errno = saved;
 }

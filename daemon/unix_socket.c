@@ -41,7 +41,7 @@ static int open_to(int fd, const struct sockaddr_un *address, mode_t mode, int b
     return rc;
 }
 
-int unix_socket_listen(const char *path, mode_t mode, int backlog, int *out)
+int unix_socket_listen(const char *path, mode_t mode, int backlog, int *fd)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
@@ -51,13 +51,13 @@ int unix_socket_listen(const char *path, mode_t mode, int backlog, int *out)
     int rc = remove_stale(&address);
     if (rc < 0)
         return rc;
-    AR_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    AR_AUTO_CLOSE int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0)
         return -errno;
-    rc = bind_closed(fd, &address);
+    rc = bind_closed(made, &address);
     if (rc == 0)
-        rc = open_to(fd, &address, mode, backlog);
+        rc = open_to(made, &address, mode, backlog);
     if (rc == 0)
-        *out = base_take_fd(&fd);
+        *fd = base_take_fd(&made);
     return rc;
 }

@@ -67,12 +67,12 @@ START_TEST(test_nothing_that_was_said)
 {
     struct daemon *daemon = e2e_fake_daemon("[daemon]\nlog_level = debug\n");
     struct client *client = daemon_connect(daemon);
-    AR_AUTO_JSON json_t *result = client_call(
+    json_decref(client_call(
         client, "run",
         client_params("fake", "print " CANARY "\nerror " CANARY "\ntell " CANARY "\ncat\nfault",
                       "{'company': '" CANARY "', 'actor': '" CANARY "', 'purpose': '" CANARY
                       "', 'stdin': '" CANARY "', 'args': ['" CANARY "'], 'env': {'A': '" CANARY
-                      "'}, 'idempotency_key': '" CANARY "'}"));
+                      "'}, 'idempotency_key': '" CANARY "'}")));
     AR_AUTO_JSON json_t *language =
         client_call(client, "run", client_params("fake", "", "{'language': 'canary-c04e'}"));
     client_expect(language, "capability_denied", "not_enforceable");

@@ -53,8 +53,8 @@ START_TEST(test_what_runs_and_what_has_ended)
     ck_assert_uint_eq(json_array_size(json_object_get(before, "running")), 0);
     ck_assert_uint_eq(json_array_size(json_object_get(before, "recent")), 0);
     AR_AUTO_JSON json_t *done = client_call(client, "run", client_params("fake", "exit 3", NULL));
-    AR_AUTO_JSON json_t *denied = client_call(
-        client, "run", client_params("fake", "", "{'grant': {'network': {'mode': 'open'}}}"));
+    json_decref(client_call(client, "run",
+                            client_params("fake", "", "{'grant': {'network': {'mode': 'open'}}}")));
     request_sleep(client, 1, "acme");
     request_sleep(client, 2, "globex");
     ck_assert(processes_wait(first_runs_second_waits, client, 20000));
