@@ -4,7 +4,9 @@
  * Whoever scrapes is not trusted to be quick, right or few: headers are bounded, a body is refused, a
  * connection that says nothing is closed, and no more than METRICS_SERVER_CONNECTIONS are open; others
  * wait in the backlog. libevent does not tell when a connection of its server goes. So we hold a
- * reference to the buffers of each, and see that its callbacks have been taken away.
+ * reference to the buffers of each, and look from time to time whose callbacks have been taken away.
+ * The descriptor is the buffers' (BEV_OPT_CLOSE_ON_FREE), so it stays open as long as they have events
+ * on it: one that was closed and given to somebody else would take the other's events along.
  */
 #include "daemon/metrics_server.h"
 
@@ -16,6 +18,8 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/event-config.h>
+#include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <string.h>
@@ -24,9 +28,13 @@
 #define METRICS_SERVER_CONNECTIONS  16
 #define METRICS_SERVER_BACKLOG      16
 #define METRICS_SERVER_HEADER_BYTES 8192
+#define METRICS_SERVER_READ_BYTES   16384 /* are held of a connection, more than the headers */
 #define METRICS_SERVER_TIMEOUT_S    5
-#define METRICS_SERVER_PAUSE_MS     100 /* while it is full, between looks at who has gone */
+#define METRICS_SERVER_LOOK_MS      100 /* between looks at who has gone, while there is anybody */
 #define OPEN_METRICS_TYPE           "application/openmetrics-text"
+
+_Static_assert(EVENT__NUMERIC_VERSION >= 0x02010c00,
+               "before 2.1.12 libevent's server may close descriptors that are its buffers'");
 
 struct metrics_server {
     struct line *line;
@@ -36,7 +44,7 @@ struct metrics_server {
     size_t listener_count;
     struct bufferevent *open[METRICS_SERVER_CONNECTIONS];
     size_t open_count;
-    struct deadline pause;
+    struct deadline look;
 };
 
 /* ---- connections -------------------------------------------------------------------------------- */
@@ -68,22 +76,24 @@ static void accept_more(struct metrics_server *server, bool more)
         else
             (void)evconnlistener_disable(server->listeners[i]);
     }
-    if (!more)
-        deadline_start(&server->pause, METRICS_SERVER_PAUSE_MS);
 }
 
-static void pause_over(void *context)
+static void look_again(void *context)
 {
     struct metrics_server *server = context;
     forget_gone(server);
     accept_more(server, server->open_count < METRICS_SERVER_CONNECTIONS);
+    if (server->open_count > 0)
+        deadline_start(&server->look, METRICS_SERVER_LOOK_MS);
 }
 
 /* The process is out of descriptors, or of memory. */
 static void cannot_accept(struct evconnlistener *listener, void *context)
 {
+    struct metrics_server *server = context;
     (void)listener;
-    accept_more(context, false);
+    accept_more(server, false);
+    deadline_start(&server->look, METRICS_SERVER_LOOK_MS);
 }
 
 /* The buffers of a connection that was accepted. NULL: out of memory, and libevent makes its own. */
@@ -91,13 +101,18 @@ static struct bufferevent *make_connection(struct event_base *base, void *contex
 {
     struct metrics_server *server = context;
     forget_gone(server); /* before this one, which has no callbacks yet */
-    struct bufferevent *connection = bufferevent_socket_new(base, -1, 0);
-    if (connection && server->open_count < METRICS_SERVER_CONNECTIONS) {
+    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    if (!connection)
+        return NULL;
+    bufferevent_setwatermark(connection, EV_READ, 0, METRICS_SERVER_READ_BYTES);
+    if (server->open_count < METRICS_SERVER_CONNECTIONS) {
         bufferevent_incref(connection);
         server->open[server->open_count++] = connection;
     }
     if (server->open_count == METRICS_SERVER_CONNECTIONS)
         accept_more(server, false);
+    if (!deadline_is_running(&server->look))
+        deadline_start(&server->look, METRICS_SERVER_LOOK_MS);
     return connection;
 }
 
@@ -215,7 +230,7 @@ static int make_http(struct metrics_server *server)
     evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                                  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
                                                  EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
-    return deadline_init(&server->pause, server->line->base, pause_over, server);
+    return deadline_init(&server->look, server->line->base, look_again, server);
 }
 
 int metrics_server_open(struct line *line, struct metrics_server **out, const char **where)
@@ -249,6 +264,6 @@ void metrics_server_free(struct metrics_server *server)
         evhttp_free(server->http);
     for (size_t i = 0; i < server->open_count; i++)
         (void)bufferevent_decref(server->open[i]);
-    deadline_free(&server->pause);
+    deadline_free(&server->look);
     free(server);
 }
