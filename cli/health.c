@@ -162,6 +162,15 @@ static void show_loop(const struct terminal *terminal, const json_t *loop)
             number_of(loop, "samples"), duration_of(loop, "worst_us", 1, worst));
 }
 
+static void show_switches(const struct terminal *terminal, const json_t *off)
+{
+    if (json_integer_value(off) > 0)
+        say(terminal, "switches", TERMINAL_WARN, "%" PRId64 " off: auditrun switches lists them",
+            (int64_t)json_integer_value(off));
+    else if (off)
+        show_line(terminal, "switches", "none is off", TERMINAL_PLAIN);
+}
+
 void health_show(const struct terminal *terminal, const json_t *status)
 {
     show_daemon(terminal, status);
@@ -171,6 +180,7 @@ void health_show(const struct terminal *terminal, const json_t *status)
     show_journal(terminal, json_object_get(status, "journal"));
     show_checkpoint(terminal, json_object_get(status, "checkpoint"));
     show_loop(terminal, json_object_get(status, "loop"));
+    show_switches(terminal, json_object_get(status, "switches_off"));
 }
 
 /* ---- in short ----------------------------------------------------------------------------------- */

@@ -204,14 +204,14 @@ static void serve_status(struct session *session, const struct rpc_call *call)
     int64_t queued = (int64_t)run_count(line, RUN_RECEIVED, RUN_QUEUED);
     int64_t running = (int64_t)run_count(line, RUN_QUEUED, RUN_ANSWERED);
     json_t *result = json_pack(
-        "{s:s, s:i, s:s, s:I, s:b, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:o, s:o}", "version",
+        "{s:s, s:i, s:s, s:I, s:b, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:I}", "version",
         AR_VERSION, "protocol", RPC_PROTOCOL, "writer", ledger_writer(line->ledger), "uptime_ms",
         (json_int_t)((clock_monotonic_us() - line->started_us) / 1000), "draining", line->draining,
         "runs", "queued", (json_int_t)queued, "running", (json_int_t)running, "total",
         (json_int_t)line->total, "ledger", ledger_status(line->ledger), "checkpoint",
         line->signer ? signer_status(line->signer) : json_null(), "journal",
         journal_status(line->journal), "executors", registry_status(line->registry), "loop",
-        latency_status(line->latency));
+        latency_status(line->latency), "switches_off", (json_int_t)switches_count(line->switches));
     answer_now(session, call, result);
 }
 

@@ -284,18 +284,9 @@ static void put_reloads(struct exposition *exposition, struct line *line)
     one_of(exposition, "result", "ok", line->metrics->reloads[1]);
 }
 
-/* What the configuration has off, and what operators have. */
 static void put_switches(struct exposition *exposition, struct line *line)
 {
-    const struct config *config = line->config;
-    int64_t off = (int64_t)switches_count(line->switches) + !config->enabled;
-    for (size_t i = 0; i < config->company_count; i++)
-        off += !config->companies[i].enabled;
-    for (size_t i = 0; i < config->executor_count; i++)
-        off += !config->executors[i].enabled;
-    for (size_t i = 0; i < config->language_count; i++)
-        off += !config->languages[i].enabled;
-    one(exposition, off);
+    one(exposition, (int64_t)switches_count(line->switches));
 }
 
 static void put_started(struct exposition *exposition, struct line *line)

@@ -95,7 +95,15 @@ enum reason switches_forbid(const struct run *run)
 
 size_t switches_count(const struct switches *switches)
 {
-    return switches->count;
+    const struct config *config = switches->line->config;
+    size_t off = switches->count + !config->enabled;
+    for (size_t i = 0; i < config->company_count; i++)
+        off += !config->companies[i].enabled;
+    for (size_t i = 0; i < config->executor_count; i++)
+        off += !config->executors[i].enabled;
+    for (size_t i = 0; i < config->language_count; i++)
+        off += !config->languages[i].enabled;
+    return off;
 }
 
 /* ---- throwing --------------------------------------------------------------------------------- */

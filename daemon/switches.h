@@ -25,7 +25,7 @@ void switches_free(struct switches *switches);
 enum reason switches_forbid(const struct run *run);
 /* Is this executor off for the run? */
 bool switches_executor_is_off(const struct run *run, const char *name);
-/* How many an operator has switched off. */
+/* How many are off: by the configuration in force, and by operators. */
 size_t switches_count(const struct switches *switches);
 
 /* What a throw did. */

@@ -92,6 +92,7 @@ check 'executors' tells 0 out bash executors
 check 'status' tells 0 out '^ledger' status
 check 'with the executors' says out '^executors  *namespace: ready, [0-9]* busy, [0-9]* idle$'
 check 'and the journal' says out '^journal .* of 1 GiB, 0 open, nothing kept$'
+check 'and the switches' says out '^switches  *none is off$'
 check 'top is printed once' tells 0 out 'acme  *timed_out  *wall_clock ' top
 check 'with nothing that runs' says out '^runs  *0 running, 0 queued, '
 check 'and with a title for what does' says out '^RUN  *COMPANY  *ACTOR .*STATE'
