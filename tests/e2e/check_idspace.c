@@ -74,7 +74,7 @@ static void become(uid_t id)
     const uint32_t two = 1U << CAP_SETUID | 1U << CAP_SETGID;
     struct __user_cap_data_struct data[2] = {
         {.effective = two, .permitted = two, .inheritable = two}};
-    ck_assert_int_eq(unsetenv("AUDITRUN_TEST_TRAFFIC"), 0); /* that folder is root's (traffic.h) */
+    traffic_hand_over(id);
     ck_assert_int_eq(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), 0);
     ck_assert_int_eq(setgroups(0, NULL), 0);
     ck_assert_int_eq(setresgid(id, id, id), 0);

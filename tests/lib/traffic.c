@@ -77,6 +77,19 @@ static int check_file(const char *folder, const char *schema)
     return rc;
 }
 
+void traffic_hand_over(uid_t user)
+{
+    const char *folder = getenv(TRAFFIC_VARIABLE);
+    struct dirent *entry;
+    DIR *directory = folder ? opendir(folder) : NULL;
+    while (directory && (entry = readdir(directory)))
+        if (strcmp(entry->d_name, "..") != 0)
+            ck_assert_int_eq(
+                fchownat(dirfd(directory), entry->d_name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW), 0);
+    if (directory)
+        (void)closedir(directory);
+}
+
 int traffic_check(void)
 {
     const char *folder = getenv(TRAFFIC_VARIABLE);
