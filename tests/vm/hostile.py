@@ -21,6 +21,7 @@ BUILT = "build/hostile"
 SLOWER = 6
 IN_FLIGHT = 2
 FIRST_ID, IDS = 2100000000, 65536
+PER_SLOT = 2  # a provider and its launcher
 HAVE = ("python", "bash", "perl")
 PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/lib/auditrun", "/var/crash", "/")
 CANARIES = ("/tmp/canary", "/var/tmp/canary", "/root/canary", "/dev/shm/canary")
@@ -106,7 +107,8 @@ def slots():
 def idle_state():
     """All that a run could have left, as one value that can be compared."""
     group = "/sys/fs/cgroup/system.slice/auditrund.service"
-    groups = sorted(folder for folder, _, _ in os.walk(group))
+    groups = {folder for folder, _, _ in os.walk(group)}
+    of_slots = {folder for folder in groups if re.fullmatch(r"/auditrund\.\d+/slot\.\d+", folder[len(group):])}
     with open("/proc/self/mounts", encoding="utf-8") as file:
         mounts = sorted(file)
     with open("/proc/sysvipc/shm", encoding="ascii") as shm, open("/proc/sysvipc/sem", encoding="ascii") as sem, \
@@ -115,8 +117,8 @@ def idle_state():
     files = {place: sorted(os.listdir(place)) for place in PLACES if os.path.isdir(place)}
     files["/var/lib/auditrun"] = [name for name in files["/var/lib/auditrun"] if not name.startswith("ledger")]
     owned = call("find", "/", "-xdev", "-uid", f"+{FIRST_ID - 1}", "-print").splitlines()
-    return {"groups": groups, "mounts": mounts, "ipc": ipc, "files": files, "owned": owned,
-            "host": os.uname().nodename, "processes": len(slots())}
+    return {"groups": sorted(groups - of_slots), "mounts": mounts, "ipc": ipc, "files": files, "owned": owned,
+            "host": os.uname().nodename, "processes": len(slots()) - PER_SLOT * len(of_slots)}
 
 
 def difference(before, after):
