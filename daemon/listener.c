@@ -143,6 +143,12 @@ void listener_rematch(struct listener *listener)
         session_rematch(listener->open[i]);
 }
 
+void listener_finish(struct listener *listener)
+{
+    for (int64_t i = listener->count - 1; i >= 0; i--)
+        session_finish(listener->open[i]);
+}
+
 bool listener_is_flushed(const struct listener *listener)
 {
     for (int64_t i = 0; i < listener->count; i++)

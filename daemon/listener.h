@@ -25,6 +25,8 @@ int64_t listener_sessions(const struct listener *listener);
 /* The configuration has changed: each session belongs to the client that its peer is now; where it is none,
  * it is told `forbidden` and served no more. */
 void listener_rematch(struct listener *listener);
+/* No more requests from now on: each session ends when all that it is owed has been sent. */
+void listener_finish(struct listener *listener);
 /* Has every session sent what it had to? */
 bool listener_is_flushed(const struct listener *listener);
 

@@ -144,12 +144,14 @@ static void is_settled(void *context)
         is_signed(service);
 }
 
-/* The last run has been answered. */
+/* The last run has been answered. What is read after this would have a row, but nobody to answer it. */
 static void line_emptied(void *context)
 {
     struct service *service = context;
     if (deadline_is_running(&service->flush))
         return;
+    if (service->listener)
+        listener_finish(service->listener);
     int64_t ms = SERVICE_FLUSH_MS + service->line.config->ledger_deadline_ms;
     service->flush_until_us = clock_monotonic_us() + ms * 1000;
     deadline_start(&service->flush, 0);

@@ -43,8 +43,8 @@ struct session {
     TAILQ_HEAD(pending_list, pending) pending;
     int64_t pending_count;
     bool input_ended;
-    bool unserved;  /* whole lines may be at hand: the turn was over before them */
-    bool forbidden; /* its peer is no client any more */
+    bool unserved; /* whole lines may be at hand: the turn was over before them */
+    bool deaf;     /* takes no more lines: its peer is no client any more, or the daemon ends */
     bool closed;
 };
 
@@ -123,7 +123,7 @@ static bool serve_line(struct session *session)
 {
     char *line;
     size_t length;
-    if (session->closed || session->forbidden ||
+    if (session->closed || session->deaf ||
         session->pending_count >= session->line->config->max_pending)
         return false;
     switch (frame_next(&session->reader, &line, &length)) {
@@ -238,6 +238,12 @@ void session_close(struct session *session)
     listener_bury_session(session->listener, session);
 }
 
+static void stop_listening(struct session *session)
+{
+    session->deaf = session->input_ended = true;
+    session->unserved = false;
+}
+
 static void forbid(struct session *session)
 {
     size_t length;
@@ -245,8 +251,7 @@ static void forbid(struct session *session)
                 (long)session->client.pid);
     session->client.policy = NULL;
     session->client.name = "(forbidden)";
-    session->forbidden = session->input_ended = true;
-    session->unserved = false;
+    stop_listening(session);
     char *line = rpc_error_line("null", RPC_FORBIDDEN, NULL, &length);
     session_send(session, line, length);
     if (!session->closed)
@@ -256,13 +261,22 @@ static void forbid(struct session *session)
 void session_rematch(struct session *session)
 {
     struct peer_client client;
-    if (session->closed || session->forbidden)
+    if (session->closed || session->deaf)
         return;
     int rc = peer_identify(session->fd, session->line->config, &client);
     if (rc < 0 || !client.policy)
         forbid(session);
     else
         session->client = client;
+}
+
+void session_finish(struct session *session)
+{
+    if (session->closed)
+        return;
+    stop_listening(session);
+    update_reading(session);
+    close_if_served(session);
 }
 
 void session_bury(struct session *session)
@@ -371,5 +385,5 @@ bool session_has_room(const struct session *session)
 
 bool session_is_flushed(const struct session *session)
 {
-    return evbuffer_get_length(session->output) == 0;
+    return TAILQ_EMPTY(&session->pending) && evbuffer_get_length(session->output) == 0;
 }

@@ -37,6 +37,9 @@ void session_close(struct session *session);
  * is told so; what it is owed is still sent, and then it is cut off. */
 void session_rematch(struct session *session);
 
+/* Takes no more requests. What is owed is still sent, and then the client is cut off. */
+void session_finish(struct session *session);
+
 /* Notes that an answer is owed. 0, or 1 when an answer under this id is still in flight. */
 int session_owe(struct session *session, struct pending *pending, const char *id_text,
                 void (*gone)(struct pending *pending)) AR_MUST_CHECK;
@@ -52,6 +55,7 @@ const struct peer_client *session_client(const struct session *session);
 struct line *session_line(const struct session *session);
 /* May more be sent now without piling up? (for output notifications) */
 bool session_has_room(const struct session *session);
+/* Is nothing owed, and nothing on its way? */
 bool session_is_flushed(const struct session *session);
 
 /* Frees what has been closed; called by the listener at the end of the loop's turn. */

@@ -13,8 +13,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define WAIT_MS 20000
+#define AT_ONCE 64
 
 static const char *const well[] = {"well", NULL};
 
@@ -151,6 +153,59 @@ START_TEST(a_daemon_that_is_told_to_go_lets_its_runs_end)
 }
 END_TEST
 
+/* False when the connection has ended. */
+static bool try_run(struct client *client, json_int_t id)
+{
+    AR_AUTO_JSON json_t *request =
+        json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method", "run", "params",
+                  fake_params("well", "print late", NULL));
+    AR_AUTO_FREE char *text = json_dumps(request, JSON_COMPACT);
+    AR_AUTO_FREE char *line = NULL;
+    ck_assert_int_gt(asprintf(&line, "%s\n", text), 0);
+    return send(client_fd(client), line, strlen(line), MSG_NOSIGNAL) == (ssize_t)strlen(line);
+}
+
+/* Asks again and again until the daemon has gone: how many answers came. */
+static size_t ask_until_the_end(struct client *client)
+{
+    size_t answers = 0;
+    json_int_t id = 1;
+    while (id <= AT_ONCE && try_run(client, id))
+        id++;
+    for (;;) {
+        AR_AUTO_JSON json_t *answer = client_next_within(client, WAIT_MS);
+        if (!answer)
+            break;
+        ck_assert_ptr_nonnull(json_object_get(answer, "result"));
+        answers++;
+        if (try_run(client, id))
+            id++;
+    }
+    return answers;
+}
+
+/* The last that are asked for are answered, or were never taken: there is no row that nobody was told of. */
+START_TEST(who_asks_until_the_end_has_an_answer_for_each_row)
+{
+    for (int round = 0; round < 4; round++) {
+        struct daemon *daemon = fake_daemon(well, 2, NULL);
+        struct client *holder = daemon_connect(daemon), *client = daemon_connect(daemon);
+        client_request(holder, 1, "run",
+                       fake_params("well", "print up\nsleep 200", "{'stream': true}"));
+        await_output(holder, 1);
+        ck_assert_int_eq(kill(daemon_pid(daemon), SIGTERM), 0);
+        const size_t answers = ask_until_the_end(client);
+        AR_AUTO_JSON json_t *ended = client_result(holder, 1);
+        client_expect(ended, "succeeded", "exit_zero");
+        ck_assert_int_eq(daemon_wait(daemon), 0);
+        rows_expect(daemon_ledger(daemon), answers + 1);
+        client_disconnect(client);
+        client_disconnect(holder);
+        daemon_free(daemon);
+    }
+}
+END_TEST
+
 /* One that would end, one that would not, and one that waits for its turn. */
 START_TEST(a_daemon_that_has_waited_long_enough_stops_its_runs)
 {
@@ -209,6 +264,7 @@ int main(void)
     tcase_add_test(killed, the_next_start_sweeps);
     TCase *told = e2e_case(suite, "told to go");
     tcase_add_test(told, a_daemon_that_is_told_to_go_lets_its_runs_end);
+    tcase_add_test(told, who_asks_until_the_end_has_an_answer_for_each_row);
     tcase_add_test(told, a_daemon_that_has_waited_long_enough_stops_its_runs);
     TCase *journal = e2e_case(suite, "journal");
     tcase_add_test(journal, a_journal_has_one_daemon);

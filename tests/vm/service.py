@@ -5,7 +5,6 @@ What systemd-analyze has to say is what docs/security-model.md explains; the dae
 are somebody else each; a connection starts it; a broken configuration never takes the socket down (C33); a
 loop that stands still is ended by the watchdog, and the daemon comes back (C34).
 """
-import json
 import os
 import re
 import signal
@@ -14,31 +13,11 @@ import sys
 import time
 
 from machine import Client, expect, show
+from unit import call, expect_socket, is_active, journal, verify, wait, CONF, SOCKET_UNIT
 
-SOCKET_UNIT = "auditrund.socket"
-CONF = "/etc/auditrun/auditrun.conf"
 DROP_IN = "/run/systemd/system/auditrund.service.d/watchdog.conf"
 FIRST_ID = 2100000000
 BROKEN = "\n[nonsense]\nkey = 1\n"
-
-
-def call(*words):
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-def journal():
-    return call("journalctl", "-u", "auditrund.service", "--no-pager", "-o", "cat")
-
-
-def wait(holds, seconds=120):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it does not come to hold"
-        time.sleep(0.1)
-
-
-def is_active(unit):
-    return subprocess.run(["systemctl", "is-active", "--quiet", unit], check=False).returncode == 0
 
 
 def status_of(pid):
@@ -149,7 +128,7 @@ def check_watchdog():
     os.unlink(DROP_IN)
     call("systemctl", "daemon-reload")
     call("systemctl", "restart", "auditrund.service")
-    assert call("systemctl", "show", SOCKET_UNIT, "--property=Result", "--value").strip() == "success"
+    expect_socket()
 
 
 def main():
@@ -157,7 +136,7 @@ def main():
     for step in (check_exposure, check_activation, check_user, check_broken_configuration, check_watchdog):
         step()
         print(f"# {step.__name__}: good", flush=True)
-    print("# " + json.dumps({"verify": call("auditrun", "verify").strip()}))
+    print("# " + verify())
 
 
 if __name__ == "__main__":
