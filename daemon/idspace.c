@@ -182,7 +182,7 @@ static const char *make_namespace(const struct ranges *uids, const struct ranges
 
 static const char *make_space(struct idspace *space)
 {
-    struct ranges uids, gids;
+    struct ranges uids = {0}, gids = {0};
     const char *why = find_ranges(SUBIDS_UIDS, &uids);
     if (!why)
         why = find_ranges(SUBIDS_GIDS, &gids);

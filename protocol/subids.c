@@ -87,9 +87,13 @@ size_t subids_list(FILE *file, const char *name, uid_t uid, struct subids_range 
     char buffer[LINE_BYTES];
     struct line line;
     size_t count = 0;
-    while (count < max && next_line(file, buffer, &line))
-        if (is_owner(&line, name, uid))
-            ranges[count++] = (struct subids_range){.first = line.first, .count = line.count};
+    while (count < max && next_line(file, buffer, &line)) {
+        if (is_owner(&line, name, uid)) {
+            ranges[count].first = line.first;
+            ranges[count].count = line.count;
+            count++;
+        }
+    }
     return count;
 }
 

@@ -71,7 +71,7 @@ static int ask(const struct daemon *daemon)
 /* Waits for the answer, which must be whole; false when the connection ended without a byte of one. */
 static bool is_answered(int fd)
 {
-    char answer[ANSWER_BYTES];
+    char answer[ANSWER_BYTES] = "";
     size_t length = 0;
     int64_t deadline = processes_now_ms() + CLIENT_WAIT_MS;
     while (length == 0 || answer[length - 1] != '\n') {
