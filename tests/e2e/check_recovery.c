@@ -206,6 +206,27 @@ START_TEST(who_asks_until_the_end_has_an_answer_for_each_row)
 }
 END_TEST
 
+/* With nothing under way any more, who is owed nothing is let go, though another reads slowly; and that one
+ * gets all of its answer. */
+START_TEST(who_is_owed_nothing_is_let_go_before_the_end)
+{
+    struct daemon *daemon = fake_daemon(well, 2, NULL);
+    struct client *owed = daemon_connect(daemon), *idle = daemon_connect(daemon);
+    client_request(owed, 1, "run",
+                   fake_params("well", "print up\nsleep 200\nspam 900000", "{'stream': true}"));
+    await_output(owed, 1);
+    ck_assert_int_eq(kill(daemon_pid(daemon), SIGTERM), 0);
+    client_expect_end(idle);
+    AR_AUTO_JSON json_t *result = client_result(owed, 1);
+    client_expect(result, "succeeded", "exit_zero");
+    ck_assert_int_eq(daemon_wait(daemon), 0);
+    rows_expect(daemon_ledger(daemon), 1);
+    client_disconnect(owed);
+    client_disconnect(idle);
+    daemon_free(daemon);
+}
+END_TEST
+
 /* One that would end, one that would not, and one that waits for its turn. */
 START_TEST(a_daemon_that_has_waited_long_enough_stops_its_runs)
 {
@@ -265,6 +286,7 @@ int main(void)
     TCase *told = e2e_case(suite, "told to go");
     tcase_add_test(told, a_daemon_that_is_told_to_go_lets_its_runs_end);
     tcase_add_test(told, who_asks_until_the_end_has_an_answer_for_each_row);
+    tcase_add_test(told, who_is_owed_nothing_is_let_go_before_the_end);
     tcase_add_test(told, a_daemon_that_has_waited_long_enough_stops_its_runs);
     TCase *journal = e2e_case(suite, "journal");
     tcase_add_test(journal, a_journal_has_one_daemon);
