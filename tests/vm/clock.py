@@ -72,6 +72,7 @@ def under_load(step):
     all_loads = loads()
     for load in all_loads:
         load.start()
+    wait(lambda: all_loads[0].ids or all_loads[0].problem, what="a first run")
     step()
     for load in all_loads:
         load.stop()
