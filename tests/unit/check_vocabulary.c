@@ -270,12 +270,31 @@ START_TEST(test_document_explains_each)
 }
 END_TEST
 
+/* Whoever has only the man page finds each way in which a run can end, and each method. */
+START_TEST(test_manual_has_each)
+{
+    static const char *const wanted[] = {"status", "reason", "method", "switch_scope"};
+    AR_AUTO_FREE char *page = read_source("man/auditrun-protocol.7");
+    for (size_t v = 0; v < AR_COUNT(vocabularies); v++) {
+        bool is_wanted = false;
+        for (size_t i = 0; i < AR_COUNT(wanted); i++)
+            is_wanted |= strcmp(vocabularies[v].name, wanted[i]) == 0;
+        for (size_t i = vocabularies[v].first; is_wanted && i < vocabularies[v].count; i++)
+            ck_assert_msg(strstr(page, vocabularies[v].word(i)) != NULL, "%s is not in the manual",
+                          vocabularies[v].word(i));
+    }
+}
+END_TEST
+
 static const TTest **const tables[] = {&test_there_and_back, &test_nothing_else,
                                        &test_limits_are_demands, &test_reasons_belong, NULL};
-static const TTest **const schemas[] = {
-    &test_schema_has_the_same_words,   &test_schema_has_the_same_endings,
-    &test_schema_has_the_same_members, &test_schema_has_the_same_errors,
-    &test_document_explains_each,      NULL};
+static const TTest **const schemas[] = {&test_schema_has_the_same_words,
+                                        &test_schema_has_the_same_endings,
+                                        &test_schema_has_the_same_members,
+                                        &test_schema_has_the_same_errors,
+                                        &test_document_explains_each,
+                                        &test_manual_has_each,
+                                        NULL};
 
 int main(void)
 {

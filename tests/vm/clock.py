@@ -2,7 +2,7 @@
 """The clock is set, an hour to ten years off, while runs go on (C35).
 
 No deadline moves with it, usage is never negative, ids rise strictly and do not follow a leap into the
-future, and each step is an event. The ledger is PostgreSQL's where it is there, with its partitions by date.
+future, and each step is an event.
 """
 import sys
 import threading

@@ -5,6 +5,7 @@ What systemd-analyze has to say is what docs/security-model.md explains; the dae
 are somebody else each; a connection starts it; a broken configuration never takes the socket down (C33); a
 loop that stands still is ended by the watchdog, and the daemon comes back (C34).
 """
+import json
 import os
 import re
 import signal
@@ -81,6 +82,17 @@ def check_user():
     assert len(set(slots)) == len(slots), slots
 
 
+def check_journal_fields():
+    """A run is found by its id, and by how it ended; an operator needs no regular expression."""
+    result = python(Client(), 3, "raise SystemExit(3)")
+    expect(result, "failed", "exit_nonzero")
+    wait(lambda: call("journalctl", "-o", "cat", "_SYSTEMD_UNIT=auditrund.service",
+                      f"AUDITRUN_RUN_ID={result['run_id']}"))
+    fields = json.loads(call("journalctl", "-o", "json", f"AUDITRUN_RUN_ID={result['run_id']}"))
+    assert fields["AUDITRUN_STATUS"] == "failed" and fields["AUDITRUN_REASON"] == "exit_nonzero", fields
+    assert fields["AUDITRUN_SEQ"] == str(result["record"]["seq"]) and fields["PRIORITY"] == "6", fields
+
+
 def check_broken_configuration():
     """60 clients come while it cannot start; they are served when it can."""
     call("systemctl", "stop", "auditrund.service")
@@ -133,7 +145,8 @@ def check_watchdog():
 
 def main():
     call("systemctl", "start", SOCKET_UNIT)
-    for step in (check_exposure, check_activation, check_user, check_broken_configuration, check_watchdog):
+    for step in (check_exposure, check_activation, check_user, check_journal_fields,
+                 check_broken_configuration, check_watchdog):
         step()
         print(f"# {step.__name__}: good", flush=True)
     print("# " + verify())
