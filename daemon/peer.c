@@ -88,6 +88,7 @@ int peer_identify(int fd, const struct config *config, struct peer_client *out)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &facts.credentials, &length) != 0)
         return -errno;
     int rc = read_groups(fd, &facts.groups, &facts.group_count);
+    AR_AUTO_FREE gid_t *groups = facts.groups;
     if (rc < 0)
         return rc;
     out->uid = facts.credentials.uid;
@@ -97,7 +98,6 @@ int peer_identify(int fd, const struct config *config, struct peer_client *out)
         if (matches(&config->clients[i], &facts))
             out->policy = &config->clients[i];
     out->name = out->policy ? out->policy->name : NULL;
-    free(facts.groups);
     return 0;
 }
 
