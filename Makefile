@@ -105,6 +105,10 @@ other_tests := $(sort $(wildcard tests/contract/check_*.c)) \
 soak_tests := $(sort $(wildcard tests/soak/check_*.c))
 long_tests := $(sort $(wildcard tests/long/check_*.c))
 script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
+# About documents, packages, languages and the code of others: instrumented they show nothing that other
+# tests do not show.
+uninstrumented_tests := tests/e2e/check_languages.c tests/e2e/check_hostile.c $(filter-out \
+	tests/e2e/check_cli%,$(script_tests))
 test_tools := $(sort $(wildcard tests/tools/*.c))
 bench_parts := tests/bench/floor_sandbox.c
 bench_tools := $(filter-out $(bench_parts),$(sort $(wildcard tests/bench/*.c)))
@@ -337,8 +341,9 @@ named_paths := $(if $(named),$(filter %/$(named) %/check_$(named) %/fuzz_$(named
 	%.c,$(BUILD)/%,$(filter-out $(with_test_library),$(unit_tests))) $(fuzz_paths)))
 
 check: $(or $(named_paths),tests)
-	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(unit_tests)) $(script_tests) \
-		$(patsubst %.c,$(BUILD)/%,$(other_tests) $(if $(T),$(long_tests))) $(fuzz_paths)
+	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(SANITIZE),$(if \
+		$(T),,$(uninstrumented_tests))),$(unit_tests) $(script_tests) $(other_tests)) $(if \
+		$(T),$(patsubst %.c,$(BUILD)/%,$(long_tests)))) $(fuzz_paths)
 
 check-long: tests
 	@$(run_checks) $(patsubst %.c,$(BUILD)/%,$(long_tests))

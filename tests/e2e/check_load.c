@@ -29,7 +29,11 @@ static json_t *of_company(const char *company)
     return params;
 }
 
-#define FLOOD 10000
+#ifdef __SANITIZE_ADDRESS__
+#    define FLOOD 2000
+#else
+#    define FLOOD 10000
+#endif
 
 /* Runs of the flood that began while the other one waited. */
 static size_t count_begun_meanwhile(const struct rows *rows)
