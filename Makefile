@@ -105,10 +105,10 @@ other_tests := $(sort $(wildcard tests/contract/check_*.c)) \
 soak_tests := $(sort $(wildcard tests/soak/check_*.c))
 long_tests := $(sort $(wildcard tests/long/check_*.c))
 script_tests := $(sort $(wildcard tests/*/check_*.sh tests/*/check_*.py))
-# About documents, packages, languages and the code of others: instrumented they show nothing that other
-# tests do not show.
-uninstrumented_tests := tests/e2e/check_languages.c tests/e2e/check_hostile.c $(filter-out \
-	tests/e2e/check_cli%,$(script_tests))
+# About documents, packages, languages, the code of others, what SQL says, whole command lines: instrumented
+# they take long and show little that other tests do not show.
+uninstrumented_tests := tests/e2e/check_languages.c tests/e2e/check_hostile.c \
+	tests/contract/check_verify.c $(filter-out tests/e2e/check_cli.sh,$(script_tests))
 test_tools := $(sort $(wildcard tests/tools/*.c))
 bench_parts := tests/bench/floor_sandbox.c
 bench_tools := $(filter-out $(bench_parts),$(sort $(wildcard tests/bench/*.c)))
@@ -199,7 +199,7 @@ help:
 #: make BUILD=DIR             another folder for all that is generated
 #: make V=1                   show the commands
 #: make valgrind-check        the unit tests under valgrind
-#: make lint                  layout, conventions, shellcheck, cppcheck, clang-tidy
+#: make lint                  layout, conventions, shellcheck, cppcheck, clang-tidy (of test programs: LINT_TESTS=1)
 #: make format                lay the sources out
 #: make bench                 measure against the anchors; BENCH_ARGS: parts, --rounds=N, --markdown
 #: make soak                  faults of any kind under load for SOAK_SECONDS (120); SOAK_SEED=N again
@@ -428,7 +428,9 @@ lint-cppcheck: $(BUILD)/generated/build_config.h
 # A source is looked at again when it, or a header that it includes, has changed.
 tidy_flags = $(filter-out -Wlogical-op -Wduplicated-cond -Wnull-dereference -Werror \
 	-fstack-clash-protection,$(compile_flags)) $(CHECK_CFLAGS) -Wno-unknown-warning-option
-tidy_stamps := $(patsubst %.c,$(BUILD)/lint/%.tidy,$(c_sources))
+# It is the slowest of them, by far: test programs are looked at when asked for.
+tidy_stamps := $(patsubst %.c,$(BUILD)/lint/%.tidy,$(if $(LINT_TESTS),$(c_sources),$(foreach \
+	l,$(libraries),$(call sources,$l)) $(wildcard $(mains))))
 
 lint-tidy: $(tidy_stamps)
 
