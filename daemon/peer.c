@@ -45,7 +45,7 @@ static int read_groups(int fd, gid_t **groups, size_t *count)
 struct facts {
     int fd;
     struct ucred credentials;
-    gid_t *groups;
+    const gid_t *groups;
     size_t group_count;
     bool looked;
     char unit[UNIT_NAME_BYTES]; /* "": none, or it cannot be told */
@@ -87,10 +87,11 @@ int peer_identify(int fd, const struct config *config, struct peer_client *out)
     *out = (struct peer_client){0};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &facts.credentials, &length) != 0)
         return -errno;
-    int rc = read_groups(fd, &facts.groups, &facts.group_count);
-    AR_AUTO_FREE gid_t *groups = facts.groups;
+    AR_AUTO_FREE gid_t *groups = NULL;
+    int rc = read_groups(fd, &groups, &facts.group_count);
     if (rc < 0)
         return rc;
+    facts.groups = groups;
     out->uid = facts.credentials.uid;
     out->gid = facts.credentials.gid;
     out->pid = facts.credentials.pid;
